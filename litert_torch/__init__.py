@@ -1,0 +1,30 @@
+"""PyTorch to LiteRT: `convert(module, sample_args)` gives a model that runs on devices.
+
+Names are loaded on first use, so that `litert-convert --help` does not import torch.
+"""
+
+import importlib
+from typing import Any
+
+from litert_torch._version import __version__ as __version__
+
+_HOME = {
+    "LiteRTModel": "runtime_bindings",
+    "Model": "runtime_bindings",
+    "convert": "interface",
+    "lowers": "converter.lowerings",
+    "signature": "interface",
+}
+
+__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(importlib.import_module(f"litert_torch.{_HOME[name]}"), name)
+    try:
+        return importlib.import_module(f"litert_torch.{name}")
+    except ModuleNotFoundError as error:
+        if error.name != f"litert_torch.{name}":
+            raise
+        raise AttributeError(f"module 'litert_torch' has no attribute {name!r}") from None

@@ -1,0 +1,91 @@
+"""Ops without a lowering of their own, rewritten as the ops that have one.
+
+`run_decompositions` retraces the whole program, several milliseconds a node. Here only the op
+that needs it is traced, once per distinct call, with PyTorch's own decomposition.
+"""
+
+import functools
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import torch
+from torch._decomp import core_aten_decompositions, decomposition_table
+from torch._ops import OpOverload
+from torch.fx.experimental.proxy_tensor import make_fx
+from torch.utils import _pytree as pytree
+
+
+@functools.cache
+def table() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's decompositions: those to Core ATen first, then every other."""
+    return {**decomposition_table, **core_aten_decompositions()}
+
+
+def has_decomposition(op: Any) -> bool:
+    """Whether PyTorch can express `op` by other ops."""
+    return _function(op) is not None
+
+
+def _function(op: Any) -> Callable[..., Any] | None:
+    if not isinstance(op, OpOverload):
+        return None
+    if op in table():
+        return table()[op]
+    if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd"):
+        return op.decompose
+    return None
+
+
+class Decomposer:
+    """Traces decompositions of one program's ops; equal calls are traced once."""
+
+    def __init__(self) -> None:
+        self._traced: dict[Hashable, torch.fx.GraphModule | None] = {}
+
+    def trace(
+        self, op: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> torch.fx.GraphModule | None:
+        """`op` on fake `args` as a graph of simpler ops; its placeholders are the tensors in order.
+
+        None where PyTorch has no decomposition, or one that yields the op itself again.
+        """
+        function = _function(op)
+        if function is None:
+            return None
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        key = (op, spec, tuple(_signature(leaf) for leaf in leaves))
+        if key not in self._traced:
+            self._traced[key] = _trace(op, function, leaves, spec)
+        return self._traced[key]
+
+
+def is_traced_input(leaf: Any) -> bool:
+    """Whether a decomposition takes this argument as a placeholder, not as a constant."""
+    return isinstance(leaf, (torch.Tensor, torch.SymInt, torch.SymFloat))
+
+
+def _signature(leaf: Any) -> Hashable:
+    if isinstance(leaf, torch.Tensor):
+        return (str(leaf.dtype), tuple(map(str, leaf.shape)), tuple(map(str, leaf.stride())))
+    return (type(leaf), str(leaf))
+
+
+def _trace(
+    op: Any, function: Callable[..., Any], leaves: list[Any], spec: pytree.TreeSpec
+) -> torch.fx.GraphModule | None:
+    traced = [i for i, leaf in enumerate(leaves) if is_traced_input(leaf)]
+
+    def call(*inputs: Any) -> Any:
+        filled = list(leaves)
+        for i, value in zip(traced, inputs, strict=True):
+            filled[i] = value
+        args, kwargs = pytree.tree_unflatten(filled, spec)
+        return function(*args, **kwargs)
+
+    with torch.no_grad():
+        traced_module = make_fx(torch.func.functionalize(call, remove="mutations_and_views"))(
+            *(leaves[i] for i in traced)
+        )
+    if any(node.target is op for node in traced_module.graph.nodes):
+        return None
+    return traced_module

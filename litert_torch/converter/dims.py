@@ -1,0 +1,129 @@
+"""Sizes that are only known when the model runs.
+
+A shape is a tuple of `int` and `Dim`. A `Dim` is a sympy expression over the named dynamic sizes
+of the model's inputs ("batch", "2*seq + 1"). Arithmetic on it stays symbolic; using it where
+only a number will do raises `UnsupportedCaseError`, so that a lowering that has not
+thought about dynamic sizes fails loudly and is never right for one size only.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from litert_torch.errors import UnsupportedCaseError
+
+if TYPE_CHECKING:
+    import sympy
+
+
+class Dim:
+    """A symbolic size; equal to another when their expressions are."""
+
+    __slots__ = ("expr",)
+
+    def __init__(self, expr: sympy.Expr) -> None:
+        self.expr = expr
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Dim) and bool(self.expr == other.expr)
+
+    def __hash__(self) -> int:
+        return hash(self.expr)
+
+    def __repr__(self) -> str:
+        return str(self.expr)
+
+    def __int__(self) -> int:
+        raise UnsupportedCaseError(
+            f"needs a fixed size, but a dimension is dynamic ({self.expr}); "
+            "drop it from dynamic_shapes"
+        )
+
+    __index__ = __int__
+    __bool__ = __int__  # type: ignore[assignment]
+
+    def _compare(self, other: object) -> Any:
+        return self.__int__()
+
+    __lt__ = __le__ = __gt__ = __ge__ = _compare
+
+    def __add__(self, other: Size) -> Size:
+        return size(self.expr + _expr(other))
+
+    def __sub__(self, other: Size) -> Size:
+        return size(self.expr - _expr(other))
+
+    def __rsub__(self, other: Size) -> Size:
+        return size(_expr(other) - self.expr)
+
+    def __mul__(self, other: Size) -> Size:
+        return size(self.expr * _expr(other))
+
+    def __floordiv__(self, other: Size) -> Size:
+        import sympy
+
+        return size(sympy.floor(self.expr / _expr(other)))
+
+    def __mod__(self, other: Size) -> Size:
+        import sympy
+
+        return size(sympy.Mod(self.expr, _expr(other)))
+
+    def __neg__(self) -> Size:
+        return size(-self.expr)
+
+    __radd__ = __add__
+    __rmul__ = __mul__
+
+
+Size: TypeAlias = int | Dim
+Shape: TypeAlias = tuple[Size, ...]
+
+
+def size(expr: Any) -> Size:
+    """A Dim, or an int where the expression is a number."""
+    if isinstance(expr, int):
+        return expr
+    return int(expr) if expr.is_Integer else Dim(expr)
+
+
+def _expr(value: Size) -> Any:
+    return value.expr if isinstance(value, Dim) else value
+
+
+def is_static(shape: Iterable[Size]) -> bool:
+    """Whether every size is a number."""
+    return all(isinstance(s, int) for s in shape)
+
+
+def static(shape: Iterable[Size]) -> tuple[int, ...]:
+    """The shape as numbers; raises UnsupportedCaseError where one is dynamic."""
+    return tuple(int(s) for s in shape)
+
+
+def numel(shape: Sequence[Size]) -> Size:
+    """Number of elements."""
+    return math.prod(shape)
+
+
+def broadcast(*shapes: Sequence[Size]) -> Shape:
+    """The shape that numpy-style broadcasting gives; raises UnsupportedCaseError if there is none."""
+    rank = max(map(len, shapes))
+    padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
+    return tuple(_broadcast_size(sizes) for sizes in zip(*padded, strict=True))
+
+
+def _broadcast_size(sizes: tuple[Size, ...]) -> Size:
+    wide = {s for s in sizes if s != 1}
+    if len(wide) > 1:
+        raise UnsupportedCaseError(f"sizes {sorted(map(str, wide))} do not broadcast")
+    return wide.pop() if wide else 1
+
+
+def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
+    """Whether two shapes are equal; sizes that sympy cannot compare count as equal."""
+    return len(a) == len(b) and all(
+        x == y for x, y in zip(a, b, strict=True) if isinstance(x, int) and isinstance(y, int)
+    )

@@ -1,0 +1,117 @@
+"""Constant folding: an op whose tensors are all constants is run by PyTorch when it is written.
+
+Nothing is computed while the graph is built: a `Folded` remembers the op and its operands, so
+that a folded weight costs no memory and has exactly the value that eager PyTorch gives it.
+"""
+
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from torch._ops import OpOverload
+from torch.utils import _pytree as pytree
+
+from litert_torch.converter import constants, ir
+from litert_torch.converter.constants import Constant
+from litert_torch.converter.dims import Dim
+from litert_torch.converter.dtypes import DType
+
+_ALWAYS = 1 << 20  # bytes; a larger result is folded only if it is no larger than what made it
+
+
+@dataclass(frozen=True, eq=False)
+class Folded:
+    """A tensor known at conversion time, in the dtype that PyTorch gives it."""
+
+    shape: tuple[int, ...]
+    dtype: torch.dtype
+    key: Hashable
+    compute: Callable[[], torch.Tensor] = field(repr=False)
+
+    @classmethod
+    def of_tensor(cls, tensor: torch.Tensor) -> "Folded":
+        """A parameter, buffer or lifted constant."""
+        key = constants.from_tensor(tensor).key if tensor.layout is torch.strided else id(tensor)
+        return cls(tuple(tensor.shape), tensor.dtype, key, lambda: tensor.detach())
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the tensor."""
+        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+
+    def constant(self, dtype: DType) -> Constant:
+        """The constant, converted to `dtype`."""
+        stored = DType(str(self.dtype).removeprefix("torch."))
+
+        def read() -> constants.Array:
+            tensor = self.compute().contiguous()
+            if tensor.dtype is torch.bfloat16:
+                return tensor.view(torch.int16).numpy().view(DType.BFLOAT16.numpy)
+            return tensor.resolve_conj().resolve_neg().numpy()
+
+        return Constant(self.shape, stored, self.key, read).astype(dtype)
+
+
+def fold(op: OpOverload[Any, Any], args: Any, kwargs: Any, fake: Any) -> Any:
+    """The op's result as `Folded`, or None where it depends on inputs or is better computed."""
+    fakes = list(fake) if isinstance(fake, (tuple, list)) else [fake]
+    if not all(isinstance(f, torch.Tensor) for f in fakes) or not is_deterministic(op):
+        return None
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    if any(isinstance(leaf, (ir.Value, Dim)) or not _is_known(leaf) for leaf in leaves):
+        return None
+    operands = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Folded))
+    if sum(_nbytes(f) for f in fakes) > max(_ALWAYS, operands):
+        return None
+    key = (str(op), str(spec), *(_leaf_key(leaf) for leaf in leaves))
+
+    def compute() -> Any:
+        real = [leaf.compute() if isinstance(leaf, Folded) else leaf for leaf in leaves]
+        real_args, real_kwargs = pytree.tree_unflatten(real, spec)
+        with torch.no_grad():
+            return op(*real_args, **real_kwargs)
+
+    def result(i: int | None, f: torch.Tensor) -> Folded:
+        shape = tuple(int(s) for s in f.shape)
+        return Folded(shape, f.dtype, (key, i), lambda: compute() if i is None else compute()[i])
+
+    if isinstance(fake, (tuple, list)):
+        return [result(i, f) for i, f in enumerate(fakes)]
+    return result(None, fake)
+
+
+def as_values(tree: Any, compute_dtype: Callable[[torch.dtype], DType]) -> Any:
+    """The tree with each `Folded` as a constant `Value` of the type it is computed in."""
+
+    def value(leaf: Any) -> Any:
+        if isinstance(leaf, Folded):
+            return ir.const(leaf.constant(compute_dtype(leaf.dtype)))
+        return leaf
+
+    return pytree.tree_map(value, tree)
+
+
+def _is_known(leaf: Any) -> bool:
+    known = (Folded, int, float, bool, complex, str, type(None), torch.dtype, torch.device)
+    return isinstance(leaf, (*known, torch.layout, torch.memory_format))
+
+
+def _leaf_key(leaf: Any) -> Hashable:
+    return leaf.key if isinstance(leaf, Folded) else (type(leaf), str(leaf))
+
+
+def _nbytes(fake: torch.Tensor) -> int:
+    if not all(isinstance(s, int) for s in fake.shape):
+        return 1 << 62
+    return fake.numel() * fake.element_size()
+
+
+def is_deterministic(op: Any) -> bool:
+    """Whether `op` writes nothing and gives the same result every time."""
+    return (
+        isinstance(op, OpOverload)
+        and torch.Tag.nondeterministic_seeded not in op.tags
+        and not op._schema.is_mutable
+    )

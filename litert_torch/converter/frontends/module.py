@@ -1,0 +1,109 @@
+"""A torch.nn.Module to an ExportedProgram."""
+
+import logging
+import re
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Literal
+
+import torch
+from torch.export import ExportedProgram
+
+from litert_torch.converter.signature import Signature
+from litert_torch.errors import ExportError
+
+_log = logging.getLogger("litert_torch")
+
+Strictness = Literal["auto"] | bool
+
+
+def export(signature: Signature, strict: Strictness = False) -> ExportedProgram:
+    """Trace `signature.module` in eval mode; the caller's module is left as it was.
+
+    `strict` is torch.export's own; "auto" tries False, then True.
+
+    Raises:
+        ExportError: torch.export refuses the module. Names the user's line where torch says it.
+    """
+    attempts = (False, True) if strict == "auto" else (bool(strict),)
+    with _in_eval_mode(signature.module):
+        for last, attempt in zip([False] * (len(attempts) - 1) + [True], attempts, strict=True):
+            try:
+                return _export(signature, attempt)
+            except Exception as error:  # torch.export raises whatever the model's code raises
+                if last:
+                    raise ExportError(_explain(signature, error)) from error
+                _log.info("torch.export(strict=%s) failed, retrying with strict=True", attempt)
+    raise AssertionError("unreachable")
+
+
+def _export(signature: Signature, strict: bool) -> ExportedProgram:
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return torch.export.export(
+            signature.module,
+            signature.args,
+            signature.kwargs,
+            dynamic_shapes=signature.dynamic_shapes,
+            strict=strict,
+        )
+
+
+@contextmanager
+def _in_eval_mode(module: torch.nn.Module) -> Iterator[None]:
+    training = [m for m in module.modules() if m.training]
+    if not training or isinstance(module, torch.fx.GraphModule):
+        yield
+        return
+    _log.warning(
+        "The module is in training mode; it is converted in eval mode. "
+        "Call module.eval() first to silence this."
+    )
+    try:
+        for m in training:
+            m.training = False
+        yield
+    finally:
+        for m in training:
+            m.training = True
+
+
+_ADVICE = {
+    "GuardOnDataDependentSymNode": "The model branches on a tensor's value, or uses it as a size. "
+    "Use torch.where or torch.cond, or make the value a Python constant.",
+    "Could not guard": "The model branches on a tensor's value, or uses it as a size. "
+    "Use torch.where or torch.cond, or make the value a Python constant.",
+    "data-dependent": "The model branches on a tensor's value, or uses it as a size. "
+    "Use torch.where or torch.cond, or make the value a Python constant.",
+    "Constraints violated": "The model fixes a size that dynamic_shapes declares dynamic; "
+    "follow torch's suggested fix above, or drop that dimension.",
+    "Unsupported output type": "Return tensors only (or lists, tuples and dicts of them).",
+}
+
+
+def _explain(signature: Signature, error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    advice = next((a for key, a in _ADVICE.items() if key in text or key in repr(error)), None)
+    parts = [f"torch.export cannot trace {type(signature.module).__name__}"]
+    where = _user_line(error, text)
+    if where:
+        parts[0] += f" (at {where})"
+    summary = "\n".join(text.splitlines()[:12])
+    parts.append(f"{type(error).__name__}: {summary}")
+    parts.append(advice or "Try strict_export='auto', or rewrite the line shown.")
+    return "\n".join(parts)
+
+
+def _user_line(error: Exception, text: str) -> str | None:
+    frames: list[Any] = []
+    tb = error.__traceback__
+    while tb is not None:
+        frames.append((tb.tb_frame.f_code.co_filename, tb.tb_lineno))
+        tb = tb.tb_next
+    own = [f for f in frames if "/torch/" not in f[0] and "/litert_torch/" not in f[0]]
+    own = [f for f in own if not f[0].startswith("<")]
+    if own:
+        return f"{own[-1][0]}:{own[-1][1]}"
+    found = re.search(r'File "([^"]+)", line (\d+)', text)
+    return f"{found[1]}:{found[2]}" if found else None

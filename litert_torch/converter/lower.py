@@ -1,0 +1,332 @@
+"""An ExportedProgram to a Graph: every ATen op is handed to its lowering.
+
+What torch.export leaves is lowered as it is: no retrace of the program. In-place ops become
+their functional forms where nothing else sees the storage (`functionalize.py` decides), ops of
+constants are folded by running them in PyTorch when the file is written (`folding.py`), and ops
+without a lowering are decomposed one by one (`decompositions.py`).
+"""
+
+import operator
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch._ops import HigherOrderOperator, OpOverload
+from torch.export import ExportedProgram
+from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
+from torch.utils import _pytree as pytree
+
+from litert_torch.converter import decompositions, dims, folding, functionalize
+from litert_torch.converter import litert_ops as tfl
+from litert_torch.converter.ir import Graph, Source, TensorType, Value
+from litert_torch.converter.lowerings import lowers
+from litert_torch.converter.registry import AtenOp, Lowering
+from litert_torch.converter.signature import output_names
+from litert_torch.converter.torch_types import compute_dtype, dtype_of, shape_of, to_size
+from litert_torch.errors import (
+    ConversionError,
+    InvalidGraphError,
+    UnsupportedCaseError,
+    UnsupportedOpError,
+)
+
+def lower(program: ExportedProgram, name: str, input_names: Sequence[str]) -> Graph:
+    """The program as a LiteRT graph with signature `name`.
+
+    Args:
+        program: What torch.export returned, of any dialect.
+        name: The signature's name.
+        input_names: One for each leaf of the sample inputs, constants included.
+
+    Raises:
+        UnsupportedOpError: lists every op without a lowering, with the user's lines.
+        UnsupportedCaseError: an op cannot be expressed with these arguments.
+    """
+    program = functionalize.functional(program)
+    graph = Graph(name=name)
+    state = _Lowering(graph, lowers.all())
+    state.require_lowerings(program)
+    state.bind_inputs(program, input_names)
+    state.run(program.graph_module)
+    _bind_outputs(graph, program, state.results)
+    graph.remove_dead_ops()
+    graph.verify()
+    return graph
+
+
+class _Lowering:
+    """Lowers one program (or the traced decomposition of one op) node by node."""
+
+    def __init__(self, graph: Graph, table: Mapping[AtenOp, Lowering]) -> None:
+        self.graph = graph
+        self.table = table
+        self.decomposer = decompositions.Decomposer()
+        self.results: list[Any] = []
+
+    def require_lowerings(self, program: ExportedProgram) -> None:
+        """Raise one error for all ops that have neither lowering nor decomposition."""
+        missing: dict[str, list[Source]] = defaultdict(list)
+        user_inputs = set(program.graph_signature.user_inputs)
+        module = program.graph_module
+        varying = {n for n in module.graph.nodes if n.op == "placeholder" and n.name in user_inputs}
+        self._collect_missing(module, varying, None, missing)
+        if missing:
+            raise UnsupportedOpError(missing)
+
+    def _collect_missing(
+        self,
+        module: torch.fx.GraphModule,
+        varying: set[torch.fx.Node],
+        outer: tuple[str, Source] | None,
+        missing: dict[str, list[Source]],
+    ) -> None:
+        """Add what `module` needs; what does not depend on `varying` nodes will be folded."""
+        for node in module.graph.nodes:
+            if node.op != "call_function":
+                continue
+            if varying.isdisjoint(node.all_input_nodes) and folding.is_deterministic(node.target):
+                continue
+            varying.add(node)
+            if self._is_plain(node) or node.target in self.table:
+                continue
+            name, source = outer or (str(node.target), source_of(node))
+            inner = self._expansion(node)
+            if inner is None:
+                missing[name].append(source)
+            else:
+                placeholders = {n for n in inner.graph.nodes if n.op == "placeholder"}
+                self._collect_missing(inner, placeholders, (name, source), missing)
+
+    def _is_plain(self, node: torch.fx.Node) -> bool:
+        """A node that needs no lowering of its own: sizes, assertions, tuple access, in-place ops."""
+        return (
+            node.target is operator.getitem
+            or is_size(node)
+            or is_assertion(node)
+            or functionalize.functional_form(node.target) in self.table
+        )
+
+    def _expansion(self, node: torch.fx.Node) -> torch.fx.GraphModule | None:
+        if isinstance(node.target, HigherOrderOperator):
+            return inlined_body(node)
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+        target = functionalize.functional_form(node.target) or node.target
+        return self.decomposer.trace(target, args, kwargs)
+
+    def bind_inputs(self, program: ExportedProgram, names: Sequence[str]) -> None:
+        """Make a graph input, or a constant, of every placeholder of the program."""
+        placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
+        left = iter(names)
+        self.inputs: list[Any] = []
+        for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
+            if spec.kind == InputKind.USER_INPUT:
+                self.inputs.append(self._user_input(node, spec, next(left)))
+            else:
+                self.inputs.append(folding.Folded.of_tensor(_tensor_of(program, spec)))
+
+    def _user_input(self, node: torch.fx.Node, spec: InputSpec, name: str) -> Any:
+        if isinstance(spec.arg, ConstantArgument):
+            return spec.arg.value
+        fake = node.meta["val"]
+        if not isinstance(fake, torch.Tensor):
+            return to_size(fake)
+        value = Value(TensorType(shape_of(fake), dtype_of(fake.dtype)), name=name)
+        self.graph.inputs.append(value)
+        self.graph.input_names.append(name)
+        return tfl.cast(self.graph, value, compute_dtype(fake.dtype))
+
+    def run(self, module: torch.fx.GraphModule, inputs: Sequence[Any] | None = None) -> None:
+        """Lower every node of `module`, whose placeholders are `inputs`."""
+        given = iter(self.inputs if inputs is None else inputs)
+        values: dict[torch.fx.Node, Any] = {}
+        aliases = functionalize.Identity()
+        outer = self.graph.source
+        for node in module.graph.nodes:
+            if node.op == "placeholder":
+                values[node] = next(given)
+            elif node.op == "get_attr":
+                values[node] = _attribute(module, node.target)
+            elif node.op == "output":
+                self.results = [
+                    values[aliases.of(n)] if isinstance(n, torch.fx.Node) else n
+                    for n in pytree.tree_leaves(node.args, is_leaf=lambda x: x is None)
+                ]
+            elif not is_assertion(node):
+                self.graph.source = source_of(node, outer)
+                self._call(node, values, aliases)
+        self.graph.source = outer
+
+    def _call(
+        self, node: torch.fx.Node, values: dict[torch.fx.Node, Any], aliases: "functionalize.Identity"
+    ) -> None:
+        if is_size(node):
+            values[node] = to_size(node.meta["val"])
+            return
+        args, kwargs = torch.fx.node.map_arg(
+            (node.args, node.kwargs), lambda n: values[aliases.of(n)]
+        )
+        args, kwargs = pytree.tree_map(to_size, (args, kwargs))
+        if node.target is operator.getitem:
+            values[node] = args[0][args[1]]
+            return
+        in_place = functionalize.functional_form(node.target)
+        target = in_place or node.target
+        values[node] = self._lower_op(node, target, args, kwargs)
+        if in_place:
+            aliases.assign(node, node.args[0])
+
+    def _lower_op(
+        self, node: torch.fx.Node, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        fake = node.meta.get("val")
+        if isinstance(target, OpOverload):
+            folded = folding.fold(target, args, kwargs, fake)
+            if folded is not None:
+                return folded
+        args, kwargs = folding.as_values((args, kwargs), compute_dtype)
+        try:
+            if target in self.table:
+                result = self.table[target](self.graph, *args, **kwargs)
+            else:
+                result = self._inline(node, args, kwargs)
+            return self._checked(target, result, fake)
+        except UnsupportedCaseError as error:
+            if getattr(error, "located", False):
+                raise
+            located = UnsupportedCaseError(f"{target} at {self.graph.source}: {error}")
+            located.located = True  # type: ignore[attr-defined]
+            raise located from error
+        except ConversionError:
+            raise
+        except Exception as error:
+            raise InvalidGraphError(
+                f"lowering {target} at {self.graph.source} failed: {type(error).__name__}: {error}"
+            ) from error
+
+    def _inline(self, node: torch.fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Lower the decomposition of `node` in place of it."""
+        body = self._expansion(node)
+        if body is None:
+            raise UnsupportedOpError({str(node.target): [self.graph.source]})
+        if isinstance(node.target, HigherOrderOperator):
+            inputs = [a for a in args if not isinstance(a, torch.fx.GraphModule)][-_arity(body) :]
+        else:
+            fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
+            leaves = zip(
+                pytree.tree_leaves(fakes, is_leaf=lambda x: x is None),
+                pytree.tree_leaves((args, kwargs), is_leaf=lambda x: x is None),
+                strict=True,
+            )
+            inputs = [v for f, v in leaves if decompositions.is_traced_input(f)]
+        saved = self.results
+        self.run(body, inputs)
+        results, self.results = self.results, saved
+        fake = node.meta.get("val")
+        return results if isinstance(fake, (tuple, list)) else results[0]
+
+    def _checked(self, target: Any, result: Any, fake: Any) -> Any:
+        """`result`, which must have the shape and dtype that PyTorch says."""
+        if isinstance(fake, torch.Tensor) and isinstance(result, Value):
+            want = TensorType(shape_of(fake), compute_dtype(fake.dtype))
+            if not dims.same_shape(result.shape, want.shape) or result.dtype != want.dtype:
+                raise InvalidGraphError(
+                    f"{target} at {self.graph.source} was lowered to {result.type}, "
+                    f"but PyTorch says {want}"
+                )
+        elif isinstance(fake, (tuple, list)) and isinstance(result, (tuple, list)):
+            for r, f in zip(result, fake, strict=False):
+                self._checked(target, r, f)
+        return result
+
+
+def _arity(module: torch.fx.GraphModule) -> int:
+    return sum(node.op == "placeholder" for node in module.graph.nodes)
+
+
+def is_size(node: torch.fx.Node) -> bool:
+    """A node whose result is a number, symbolic or not."""
+    return isinstance(
+        node.meta.get("val"), (int, float, bool, torch.SymInt, torch.SymFloat, torch.SymBool)
+    )
+
+
+_ASSERTIONS = ("_assert", "sym_constrain_range", "_assert_scalar", "_assert_tensor_metadata")
+
+
+def is_assertion(node: torch.fx.Node) -> bool:
+    """A run-time check, which the file does not make."""
+    if node.op != "call_function":
+        return False
+    name = getattr(node.target, "__name__", str(node.target)).split(".")[0]
+    return name.startswith(_ASSERTIONS)
+
+
+def inlined_body(node: torch.fx.Node) -> torch.fx.GraphModule | None:
+    """The body of a higher-order op that only sets a mode (no_grad, autocast), else None."""
+    if node.target.__name__ not in {"wrap_with_set_grad_enabled", "wrap_with_autocast"}:
+        return None
+    bodies = [a for a in node.args if isinstance(a, torch.fx.Node) and a.op == "get_attr"]
+    owner = node.graph.owning_module
+    return _attribute(owner, bodies[0].target) if owner is not None and bodies else None
+
+
+def source_of(node: torch.fx.Node, outer: Source | None = None) -> Source:
+    """Where the node came from; nodes of a decomposition came from where `outer` did."""
+    if outer is not None and (outer.trace or outer.aten):
+        return outer
+    stack = node.meta.get("nn_module_stack") or {}
+    path = next(reversed(stack.values()))[0] if stack else ""
+    return Source(node.meta.get("stack_trace") or "", path, str(node.target))
+
+
+def _attribute(module: torch.nn.Module, path: Any) -> Any:
+    found: Any = module
+    for part in str(path).split("."):
+        found = getattr(found, part)
+    return folding.Folded.of_tensor(found) if isinstance(found, torch.Tensor) else found
+
+
+def _tensor_of(program: ExportedProgram, spec: InputSpec) -> torch.Tensor:
+    target = str(spec.target)
+    if spec.kind in (InputKind.PARAMETER, InputKind.BUFFER) and target in program.state_dict:
+        return program.state_dict[target]
+    found = program.constants.get(target)
+    if not isinstance(found, torch.Tensor):
+        raise UnsupportedCaseError(f"input {spec.arg.name} of kind {spec.kind.name} is not a tensor")
+    return found
+
+
+def _bind_outputs(graph: Graph, program: ExportedProgram, results: Sequence[Any]) -> None:
+    """Name the user's outputs, in the dtypes that the module gives them."""
+    specs = program.graph_signature.output_specs
+    node = next(n for n in reversed(program.graph.nodes) if n.op == "output")
+    fakes = [n.meta["val"] if isinstance(n, torch.fx.Node) else n for n in node.args[0]]
+    mutated = [s.target for s in specs if s.kind == OutputKind.BUFFER_MUTATION]
+    if mutated:
+        raise UnsupportedCaseError(
+            f"the module writes its buffer {', '.join(map(repr, mutated))}; state is not converted "
+            "yet: pass it in and return it"
+        )
+    names = iter(output_names(program.call_spec.out_spec))
+    for spec, result, fake in zip(specs, results, fakes, strict=True):
+        if spec.kind != OutputKind.USER_OUTPUT:
+            continue
+        name = next(names)
+        if not isinstance(fake, torch.Tensor):
+            if fake is None:
+                continue
+            raise UnsupportedCaseError(
+                f"output '{name}' is {type(fake).__name__}, not a tensor: return tensors only"
+            )
+        (value,) = folding.as_values([result], compute_dtype)
+        value = tfl.cast(graph, value, dtype_of(fake.dtype))
+        graph.outputs.append(_own_tensor(graph, value))
+        graph.output_names.append(name)
+
+
+def _own_tensor(graph: Graph, value: Value) -> Value:
+    """A value that is an op's result and no other output: LiteRT gives each output a buffer."""
+    if value.producer is None or value in graph.outputs:
+        return tfl.copy(graph, value)
+    return value

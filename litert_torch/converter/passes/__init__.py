@@ -1,0 +1,79 @@
+"""Graph rewrites, in the order they run; each line says why it stands there.
+
+A rewrite looks at one op and returns what replaces it (one value for each result), or None.
+A sweep hands it every op in order and builds the op list anew.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from litert_torch.converter.ir import Graph, Op, Value
+
+Users = dict[Value, list[Op]]
+
+
+@dataclass(eq=False)
+class Sweep:
+    """What a rewrite may look at and write to.
+
+    Attributes:
+        graph: Where replacements are emitted.
+        users: Which ops read each value, as of the start of the sweep.
+    """
+
+    graph: Graph
+    users: Users = field(default_factory=dict)
+
+    def only_user(self, v: Value) -> Op | None:
+        """The op that alone reads `v`, which is no output of the graph."""
+        users = self.users.get(v, [])
+        return users[0] if len(users) == 1 and v not in self.outputs else None
+
+    outputs: frozenset[Value] = frozenset()
+
+
+Rewrite = Callable[[Sweep, Op], Value | list[Value] | None]
+Pass = Callable[[Graph], None]
+
+
+def sweeping(rewrite: Rewrite) -> Pass:
+    """A pass that applies `rewrite` until it finds nothing more."""
+
+    def run_pass(graph: Graph) -> None:
+        while _sweep(graph, rewrite):
+            graph.remove_dead_ops()
+
+    run_pass.__name__ = rewrite.__name__
+    return run_pass
+
+
+def _sweep(graph: Graph, rewrite: Rewrite) -> bool:
+    """Build the op list anew: each op, or what `rewrite` emits in its place."""
+    sweep = Sweep(graph, graph.users(), frozenset(graph.outputs))
+    old_ops, graph.ops = graph.ops, []
+    replaced: dict[Value, Value] = {}
+    for op in old_ops:
+        op.inputs = [None if v is None else replaced.get(v, v) for v in op.inputs]
+        graph.source = op.source
+        new = rewrite(sweep, op)
+        if new is None:
+            graph.ops.append(op)
+        else:
+            results = new if isinstance(new, list) else [new]
+            replaced.update(zip(op.outputs, results, strict=True))
+    graph.outputs = [replaced.get(v, v) for v in graph.outputs]
+    return bool(replaced)
+
+
+def run(graph: Graph, *, skip: frozenset[str] = frozenset()) -> None:
+    """Run the pipeline on `graph` and on the graphs inside it; check the graph after each pass.
+
+    `skip` names passes to leave out; the result computes the same.
+    """
+    from litert_torch.converter.passes.pipeline import PIPELINE
+
+    for g in [*graph.subgraphs(), graph]:
+        for run_pass in PIPELINE:
+            if run_pass.__name__ not in skip:
+                run_pass(g)
+                g.verify()

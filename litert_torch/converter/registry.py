@@ -1,0 +1,81 @@
+"""Which function lowers which ATen op: one `Lowerings` table per target."""
+
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from torch._ops import OpOverload
+
+AtenOp = Any  # an OpOverload, or a HigherOrderOperator such as cond
+Lowering = Callable[..., Any]
+
+
+class Lowerings:
+    """The lowerings of one package; its modules are found and imported on first use."""
+
+    def __init__(self, package: str) -> None:
+        self._package = package
+        self._table: dict[AtenOp, Lowering] = {}
+        self._complete = False
+
+    def __call__(self, *ops: AtenOp) -> Callable[[Lowering], Lowering]:
+        """Register the decorated function as the lowering of `ops`.
+
+        It takes the graph, then the op's own arguments, named and defaulted as in its schema
+        (`self` and `input` are `x`), and returns what the op returns, with a `Value` for each tensor.
+        """
+
+        def register(function: Lowering) -> Lowering:
+            for op in ops:
+                if op in self._table:
+                    raise ValueError(f"{op} is lowered twice: {self._table[op]} and {function}")
+                if isinstance(op, OpOverload):
+                    _check_signature(op, function)
+                self._table[op] = function
+            return function
+
+        return register
+
+    def one_to_one(self, table: Mapping[AtenOp, Lowering]) -> None:
+        """Register ATen ops that are one op of the target with the same operands."""
+        for op, emit in table.items():
+            self(op)(emit)
+
+    @contextmanager
+    def only_within(self, op: AtenOp, function: Lowering) -> Iterator[None]:
+        """Lower `op` by `function` inside the block, whatever the table says."""
+        before = self._table.get(op)
+        self._table[op] = function
+        try:
+            yield
+        finally:
+            if before is None:
+                del self._table[op]
+            else:
+                self._table[op] = before
+
+    def all(self) -> Mapping[AtenOp, Lowering]:
+        """Every lowering of the package, and those that users registered."""
+        if not self._complete:
+            package = importlib.import_module(self._package)
+            for module in pkgutil.iter_modules(package.__path__, self._package + "."):
+                importlib.import_module(module.name)
+            self._complete = True
+        return self._table
+
+
+def _check_signature(op: OpOverload[Any, Any], function: Lowering) -> None:
+    """A lowering takes the graph, then the op's own arguments with the op's own defaults."""
+    have = list(inspect.signature(function).parameters.values())[1:]
+    want = op._schema.arguments
+    if [_name_and_default(a) for a in want] != [(p.name, p.default) for p in have]:
+        raise TypeError(f"{function.__name__} must take (graph, ...) as in '{op._schema}'")
+
+
+def _name_and_default(argument: Any) -> tuple[str, Any]:
+    name = "x" if argument.name in {"self", "input"} else argument.name
+    has_default = argument.has_default_value()
+    return name, argument.default_value if has_default else inspect.Parameter.empty
