@@ -31,6 +31,7 @@ from litert_torch.errors import (
     UnsupportedOpError,
 )
 
+
 def lower(program: ExportedProgram, name: str, input_names: Sequence[str]) -> Graph:
     """The program as a LiteRT graph with signature `name`.
 
@@ -172,9 +173,10 @@ class _Lowering:
             return
         in_place = functionalize.functional_form(node.target)
         target = in_place or node.target
-        values[node] = self._lower_op(node, target, args, kwargs)
+        result = self._lower_op(node, target, args, kwargs)
         if in_place:
             aliases.assign(node, node.args[0])
+        values[node] = result
 
     def _lower_op(
         self, node: torch.fx.Node, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]

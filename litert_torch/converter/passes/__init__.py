@@ -19,17 +19,19 @@ class Sweep:
     Attributes:
         graph: Where replacements are emitted.
         users: Which ops read each value, as of the start of the sweep.
+        outputs: The graph's outputs.
+        done: Ops that the sweep has passed and kept.
     """
 
     graph: Graph
     users: Users = field(default_factory=dict)
+    outputs: frozenset[Value] = frozenset()
+    done: set[Op] = field(default_factory=set)
 
     def only_user(self, v: Value) -> Op | None:
         """The op that alone reads `v`, which is no output of the graph."""
         users = self.users.get(v, [])
         return users[0] if len(users) == 1 and v not in self.outputs else None
-
-    outputs: frozenset[Value] = frozenset()
 
 
 Rewrite = Callable[[Sweep, Op], Value | list[Value] | None]
@@ -58,6 +60,7 @@ def _sweep(graph: Graph, rewrite: Rewrite) -> bool:
         new = rewrite(sweep, op)
         if new is None:
             graph.ops.append(op)
+            sweep.done.add(op)
         else:
             results = new if isinstance(new, list) else [new]
             replaced.update(zip(op.outputs, results, strict=True))

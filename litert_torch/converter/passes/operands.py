@@ -1,0 +1,94 @@
+"""Operands that an op can take as they were before some other op."""
+
+from litert_torch.converter import litert_ops as tfl
+from litert_torch.converter.dims import broadcast, same_shape
+from litert_torch.converter.ir import Op, Value
+from litert_torch.converter.passes import Sweep
+from litert_torch.converter.passes.transposes import operand, permutation
+from litert_torch.errors import UnsupportedCaseError
+
+_BROADCASTING = frozenset(
+    [
+        "ADD",
+        "SUB",
+        "MUL",
+        "DIV",
+        "MAXIMUM",
+        "MINIMUM",
+        "SQUARED_DIFFERENCE",
+        "POW",
+        "EQUAL",
+        "NOT_EQUAL",
+        "LESS",
+        "LESS_EQUAL",
+        "GREATER",
+        "GREATER_EQUAL",
+        "LOGICAL_AND",
+        "LOGICAL_OR",
+        "SELECT_V2",
+        "FLOOR_DIV",
+        "FLOOR_MOD",
+    ]
+)
+
+
+def drop_broadcast(s: Sweep, op: Op) -> Value | None:
+    """Ops that broadcast need no copies.
+
+    before: add(x, broadcast_to(y, shape))
+    after:  add(x, y), where the result has the same shape
+    """
+    if op.kind not in _BROADCASTING:
+        return None
+    inputs = [operand(v.producer, "BROADCAST_TO") or v for v in op.inputs if v is not None]
+    if len(inputs) != len(op.inputs) or inputs == op.inputs:
+        return None
+    try:
+        kept = same_shape(broadcast(*(v.shape for v in inputs)), op.output.shape)
+    except UnsupportedCaseError:
+        return None
+    return s.graph.emit(op.kind, inputs, op.output.type, **op.attrs) if kept else None
+
+
+def transpose_into_matmul(s: Sweep, op: Op) -> Value | None:
+    """BATCH_MATMUL reads either operand transposed.
+
+    before: batch_matmul(x, transpose(y, [0, 2, 1]))
+    after:  batch_matmul(x, y, adj_y=True)
+    """
+    if op.kind != "BATCH_MATMUL":
+        return None
+    sides, changed = [], False
+    for v, flag in zip(op.inputs, (op.attrs["adjX"], op.attrs["adjY"]), strict=True):
+        assert v is not None
+        perm = permutation(v.producer)
+        swap = [*range(v.rank - 2), v.rank - 1, v.rank - 2]
+        source = operand(v.producer, "TRANSPOSE") if perm == swap else None
+        sides.append((source, not flag) if source is not None else (v, flag))
+        changed = changed or source is not None
+    if not changed:
+        return None
+    (x, adj_x), (y, adj_y) = sides
+    return tfl.batch_matmul(s.graph, x, y, adj_x=adj_x, adj_y=adj_y)
+
+
+def reuse_concatenation(s: Sweep, op: Op) -> Value | None:
+    """A concatenation that another one begins (dense blocks) starts from that one's result.
+
+    before: a = concat(x, y); b = concat(x, y, z)
+    after:  a = concat(x, y); b = concat(a, z)
+    """
+    if op.kind != "CONCATENATION" or len(op.inputs) < 3 or op.inputs[0] is None:
+        return None
+    best: Op | None = None
+    for other in s.users.get(op.inputs[0], []):
+        if other is op or other.kind != op.kind or other.attrs != op.attrs:
+            continue
+        n = len(other.inputs)
+        begins = 2 <= n < len(op.inputs) and other.inputs == op.inputs[:n]
+        if begins and other in s.done and (best is None or n > len(best.inputs)):
+            best = other
+    if best is None:
+        return None
+    rest = op.inputs[len(best.inputs) :]
+    return s.graph.emit(op.kind, [best.output, *rest], op.output.type, **op.attrs)

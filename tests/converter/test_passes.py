@@ -1,0 +1,206 @@
+import pytest
+
+from litert_torch.converter import litert_ops as tfl
+from litert_torch.converter.passes.pipeline import PIPELINE
+from tests.converter.graphs import (
+    assert_passes_keep_results,
+    build,
+    kinds,
+    weights,
+)
+
+
+def alone(name):
+    return next(p for p in PIPELINE if p.__name__ == name)
+
+
+def printed(function, *shapes, only):
+    graph = build(function, *shapes)
+    alone(only)(graph)
+    return str(graph)
+
+
+@pytest.mark.parametrize(
+    ("p", "q", "want"),
+    [
+        ([1, 0, 2], [1, 0, 2], "return %0"),
+        ([1, 2, 0], [1, 0, 2], "%1:float32[4,3,2] = TRANSPOSE(%0, [2,1,0])\nreturn %1"),
+    ],
+)
+def test_transposes_merge(p, q, want):
+    def function(g, x):
+        return tfl.transpose(g, tfl.transpose(g, x, p), q)
+
+    got = printed(function, (2, 3, 4), only="merge_transposes")
+    assert got == f"inputs %0:float32[2,3,4]\n{want}"
+
+
+def test_transpose_of_unit_axes_is_a_reshape():
+    def function(g, x):
+        return tfl.transpose(g, tfl.exp(g, x), [0, 3, 1, 2])
+
+    assert kinds(assert_passes_keep_results(function, (2, 1, 1, 5))) == ["EXP", "RESHAPE"]
+
+
+def test_high_rank_transpose_is_lowered_to_rank_4():
+    def windows(g, x):
+        grid = tfl.reshape(g, x, (2, 3, 4, 5, 2, 3))
+        return tfl.exp(g, tfl.transpose(g, grid, [0, 1, 3, 2, 4, 5]))
+
+    graph = assert_passes_keep_results(windows, (2, 12, 10, 3))
+    moved = next(op for op in graph.ops if op.kind == "TRANSPOSE")
+    assert moved.inputs[0].shape == (6, 4, 5, 6)
+
+
+@pytest.mark.parametrize(
+    "kind", ["conv_2d", "depthwise_conv_2d", "fully_connected", "transpose_conv"]
+)
+def test_batch_norm_and_activation_go_into_the_weights(kind):
+    def function(g, x):
+        if kind == "fully_connected":
+            y = tfl.fully_connected(g, x, weights(4, 4), None)
+        elif kind == "conv_2d":
+            y = tfl.conv_2d(g, x, weights(4, 2, 3, 4), weights(4))
+        elif kind == "depthwise_conv_2d":
+            y = tfl.depthwise_conv_2d(g, x, weights(1, 2, 3, 4), None)
+        else:
+            y = tfl.transpose_conv(g, x, weights(4, 2, 2, 4), None, output=(10, 14), stride=(2, 2))
+        scaled = tfl.div(g, tfl.mul(g, y, weights(1, 1, 1, 4, seed=3)), tfl.const(0.7, "float32"))
+        return tfl.relu6(g, tfl.sub(g, scaled, weights(4, seed=4)))
+
+    graph = assert_passes_keep_results(function, (2, 5, 7, 4))
+    expected = [kind.upper(), *(["RELU6"] if kind == "transpose_conv" else [])]
+    assert kinds(graph) == expected
+
+
+def test_a_result_that_others_read_is_not_scaled():
+    def function(g, x):
+        y = tfl.fully_connected(g, x, weights(4, 4), None)
+        return tfl.mul(g, y, weights(4, seed=3)), y
+
+    assert kinds(assert_passes_keep_results(function, (3, 4))) == ["FULLY_CONNECTED", "MUL"]
+
+
+def test_a_factor_along_another_axis_stays():
+    def function(g, x):
+        y = tfl.fully_connected(g, x, weights(4, 4), None)
+        return tfl.mul(g, y, weights(4, 1, seed=3))
+
+    assert kinds(assert_passes_keep_results(function, (4, 4))) == ["FULLY_CONNECTED", "MUL"]
+
+
+def test_a_constant_minus_a_product_is_no_bias():
+    def function(g, x):
+        return tfl.sub(g, weights(4, seed=3), tfl.fully_connected(g, x, weights(4, 4), None))
+
+    assert kinds(assert_passes_keep_results(function, (3, 4))) == ["FULLY_CONNECTED", "SUB"]
+
+
+def test_attention_scale_reaches_the_weights():
+    def function(g, x):
+        heads = tfl.reshape(g, tfl.fully_connected(g, x, weights(6, 6), weights(6)), (2, 5, 3, 2))
+        moved = tfl.transpose(g, heads, [0, 2, 1, 3])
+        return tfl.exp(g, tfl.mul(g, moved, tfl.const(0.3, "float32")))
+
+    graph = assert_passes_keep_results(function, (2, 5, 6))
+    assert kinds(graph) == ["FULLY_CONNECTED", "RESHAPE", "TRANSPOSE", "EXP"]
+
+
+@pytest.mark.parametrize(
+    ("pads", "stride", "want"),
+    [
+        ((1, 1), 1, ["CONV_2D"]),
+        ((0, 1), 2, ["CONV_2D"]),
+        ((1, 0), 2, ["PAD", "CONV_2D"]),
+        ((2, 2), 1, ["PAD", "CONV_2D"]),
+    ],
+)
+def test_padding_becomes_same_only_where_it_is(pads, stride, want):
+    def function(g, x):
+        padded = tfl.pad(g, x, [(0, 0), pads, pads, (0, 0)])
+        return tfl.conv_2d(g, padded, weights(4, 3, 3, 3), None, stride=(stride, stride))
+
+    assert kinds(assert_passes_keep_results(function, (2, 6, 8, 3))) == want
+
+
+def test_two_paddings_are_one():
+    def function(g, x):
+        once = tfl.pad(g, x, [(0, 0), (1, 0), (0, 2), (0, 0)])
+        return tfl.exp(g, tfl.pad(g, once, [(0, 0), (0, 3), (1, 0), (0, 0)]))
+
+    assert kinds(assert_passes_keep_results(function, (2, 6, 8, 3))) == ["PAD", "EXP"]
+
+
+@pytest.mark.parametrize(("activation", "want"), [("relu", "PAD"), ("tanh", "PADV2")])
+def test_max_pool_padding_is_zero_only_over_non_negative_values(activation, want):
+    def function(g, x):
+        y = getattr(tfl, activation)(g, x)
+        padded = tfl.pad(g, y, [(0, 0), (1, 1), (1, 1), (0, 0)], float("-inf"))
+        return tfl.max_pool_2d(g, padded, kernel=(3, 3), stride=(2, 2))
+
+    assert want in kinds(assert_passes_keep_results(function, (2, 6, 8, 3)))
+
+
+def test_broadcast_is_left_to_the_op():
+    def function(g, x, y):
+        return tfl.add(g, x, tfl.broadcast_to(g, y, (2, 3, 4)))
+
+    assert kinds(assert_passes_keep_results(function, (2, 3, 4), (3, 1))) == ["ADD"]
+
+
+def test_broadcast_of_all_operands_stays():
+    def function(g, x, y):
+        return tfl.add(g, tfl.broadcast_to(g, x, (2, 3, 4)), tfl.broadcast_to(g, y, (2, 3, 4)))
+
+    assert "BROADCAST_TO" in kinds(assert_passes_keep_results(function, (3, 4), (3, 1)))
+
+
+def test_matmul_reads_transposed_operands():
+    def function(g, x, y):
+        return tfl.batch_matmul(g, tfl.transpose(g, x, [0, 2, 1]), tfl.transpose(g, y, [0, 2, 1]))
+
+    graph = assert_passes_keep_results(function, (2, 4, 3), (2, 5, 4))
+    assert kinds(graph) == ["BATCH_MATMUL"]
+    assert graph.ops[0].attrs == {"adjX": True, "adjY": True}
+
+
+def test_equal_computations_are_done_once():
+    def function(g, x):
+        return tfl.add(
+            g, tfl.mul(g, tfl.exp(g, x), weights(3)), tfl.mul(g, tfl.exp(g, x), weights(3))
+        )
+
+    assert kinds(assert_passes_keep_results(function, (2, 3))) == ["EXP", "MUL", "ADD"]
+
+
+def test_different_constants_are_not_equal_computations():
+    def function(g, x):
+        return tfl.sub(g, tfl.mul(g, x, weights(3)), tfl.mul(g, x, weights(3, seed=1)))
+
+    assert kinds(assert_passes_keep_results(function, (2, 3))).count("MUL") == 2
+
+
+def test_dense_blocks_extend_their_concatenation():
+    def function(g, x, y, z):
+        a = tfl.concatenation(g, [x, y], axis=1)
+        return tfl.exp(g, a), tfl.concatenation(g, [x, y, z], axis=1)
+
+    graph = assert_passes_keep_results(function, (2, 1), (2, 3), (2, 2))
+    assert [len(op.inputs) for op in graph.ops if op.kind == "CONCATENATION"] == [2, 2]
+
+
+@pytest.mark.parametrize("name", sorted({p.__name__ for p in PIPELINE}))
+def test_each_pass_can_be_left_out(name):
+    from litert_torch.converter import passes
+
+    def function(g, x):
+        y = tfl.conv_2d(
+            g, tfl.pad(g, x, [(0, 0), (1, 1), (1, 1), (0, 0)]), weights(4, 3, 3, 3), None
+        )
+        y = tfl.relu(g, tfl.add(g, tfl.mul(g, y, weights(4, seed=8)), weights(4, seed=9)))
+        return tfl.transpose(g, tfl.transpose(g, y, [0, 3, 1, 2]), [0, 1, 3, 2])
+
+    def run_without(graph):
+        passes.run(graph, skip=frozenset({name}))
+
+    assert_passes_keep_results(function, (2, 6, 8, 3), only=run_without)
