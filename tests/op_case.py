@@ -80,7 +80,9 @@ class CallOp(torch.nn.Module):
 
 def run(model, *tensors, delegates=True):
     """The outputs of the first signature, in order."""
-    resolver = OpResolverType.AUTO if delegates else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    resolver = (
+        OpResolverType.AUTO if delegates else OpResolverType.BUILTIN_WITHOUT_DEFAULT_DELEGATES
+    )
     interpreter = Interpreter(model_content=model, experimental_op_resolver_type=resolver)
     interpreter.allocate_tensors()
     for detail, tensor in zip(interpreter.get_input_details(), tensors, strict=True):

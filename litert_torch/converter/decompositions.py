@@ -29,11 +29,9 @@ def has_decomposition(op: Any) -> bool:
 def _function(op: Any) -> Callable[..., Any] | None:
     if not isinstance(op, OpOverload):
         return None
-    if op in table():
-        return table()[op]
     if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd"):
-        return op.decompose
-    return None
+        return op.decompose  # first: PyTorch's reference decompositions go down to prims views
+    return table().get(op)
 
 
 class Decomposer:
@@ -82,10 +80,16 @@ def _trace(
         args, kwargs = pytree.tree_unflatten(filled, spec)
         return function(*args, **kwargs)
 
-    with torch.no_grad():
-        traced_module = make_fx(torch.func.functionalize(call, remove="mutations_and_views"))(
-            *(leaves[i] for i in traced)
-        )
-    if any(node.target is op for node in traced_module.graph.nodes):
-        return None
-    return traced_module
+    try:
+        with torch.no_grad():
+            body = make_fx(torch.func.functionalize(call, remove="mutations_and_views"))(
+                *(leaves[i] for i in traced)
+            )
+    except (RuntimeError, NotImplementedError):
+        return None  # a decomposition that cannot be traced is as good as none
+    leads_nowhere = any(n.target is op or _is_prim(n.target) for n in body.graph.nodes)
+    return None if leads_nowhere else body
+
+
+def _is_prim(target: Any) -> bool:
+    return isinstance(target, OpOverload) and target.namespace == "prims"
