@@ -11,12 +11,16 @@ from litert_torch._version import __version__ as __version__
 _HOME = {
     "LiteRTModel": "runtime_bindings",
     "Model": "runtime_bindings",
+    "compare": "verification",
     "convert": "interface",
+    "experimental_add_compilation_backend": "interface",
+    "load": "model",
     "lowers": "converter.lowerings",
     "signature": "interface",
+    "to_channel_last_io": "channel_last",
 }
 
-__all__ = ["__version__", *_HOME]  # noqa: PLE0604
+__all__ = ["__version__", *_HOME]
 
 
 def __getattr__(name: str) -> Any:
@@ -28,3 +32,7 @@ def __getattr__(name: str) -> Any:
         if error.name != f"litert_torch.{name}":
             raise
         raise AttributeError(f"module 'litert_torch' has no attribute {name!r}") from None
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

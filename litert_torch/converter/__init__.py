@@ -5,7 +5,7 @@ from typing import Protocol
 
 from torch.export import ExportedProgram
 
-from litert_torch.converter import passes
+from litert_torch.converter import composites, passes
 from litert_torch.converter.frontends import module as module_frontend
 from litert_torch.converter.ir import Graph
 from litert_torch.converter.lower import lower
@@ -64,6 +64,8 @@ def convert_program(
     """One exported program as an optimized graph."""
     progress(f"lower {name}")
     graph = lower(program, name, input_names)
+    for g in [*graph.subgraphs(), graph]:
+        composites.form(g)
     progress(f"optimize {name}")
     passes.run(graph)
     for transform in transforms:

@@ -29,10 +29,13 @@ def _element(g: Graph, size: Size) -> Value:
 
 def _evaluate(g: Graph, expr: Any) -> Value:
     """An expression as an int32 vector of one element."""
-    if expr.is_Symbol:
-        return _symbol(g, expr)
     if expr.is_Integer:
         return tfl.const([int(expr)], DType.INT32)
+    axis = _axis(g, expr)
+    if axis is not None:
+        return axis
+    if expr.is_Symbol:
+        return _symbol(g, expr)
     name = type(expr).__name__
     if name == "floor" and len(expr.args) == 1:
         numerator, denominator = expr.args[0].as_numer_denom()
@@ -49,13 +52,23 @@ def _fold(g: Graph, op: Callable[[Graph, Value, Value], Value], operands: Sequen
     return functools.reduce(lambda a, b: op(g, a, b), values)
 
 
-def _symbol(g: Graph, symbol: Any) -> Value:
-    """The size of the first input axis that is exactly this symbol."""
+def _axis(g: Graph, expr: Any) -> Value | None:
+    """The size of the first input axis that is exactly `expr`."""
     for v in g.inputs:
         for axis, s in enumerate(v.shape):
-            if isinstance(s, Dim) and s.expr == symbol:
+            if isinstance(s, Dim) and s.expr == expr:
                 return tfl.strided_slice(g, tfl.shape(g, v), [axis], [axis + 1], [1])
-    raise UnsupportedCaseError(f"the dynamic size {symbol} is no input's own axis")
+    return None
+
+
+def _symbol(g: Graph, symbol: Any) -> Value:
+    """A symbol that an input axis is a multiple of, as 2*h: the axis divided."""
+    for s in (s for v in g.inputs for s in v.shape if isinstance(s, Dim)):
+        factor, rest = s.expr.as_coeff_Mul()
+        axis = _axis(g, s.expr) if rest == symbol and factor.is_Integer else None
+        if axis is not None:
+            return tfl.floor_div(g, axis, tfl.const([int(factor)], DType.INT32))
+    raise UnsupportedCaseError(f"the dynamic size {symbol} is not known from any input's shape")
 
 
 _BINARY: dict[str, Callable[[Graph, Value, Value], Value]] = {

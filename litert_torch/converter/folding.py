@@ -18,6 +18,7 @@ from litert_torch.converter.constants import Constant
 from litert_torch.converter.dims import Dim
 from litert_torch.converter.dtypes import DType
 
+_KEEPS_INTEGERS = "quantized_decomposed::dequantize"  # folded, weights would be floats again
 _ALWAYS = 1 << 20  # bytes; a larger result is folded only if it is no larger than what made it
 
 
@@ -58,6 +59,8 @@ def fold(op: OpOverload[Any, Any], args: Any, kwargs: Any, fake: Any) -> Any:
     """The op's result as `Folded`, or None where it depends on inputs or is better computed."""
     fakes = list(fake) if isinstance(fake, (tuple, list)) else [fake]
     if not all(isinstance(f, torch.Tensor) for f in fakes) or not is_deterministic(op):
+        return None
+    if op._schema.name.startswith(_KEEPS_INTEGERS):
         return None
     leaves, spec = pytree.tree_flatten((args, kwargs))
     if any(isinstance(leaf, (ir.Value, Dim)) or not _is_known(leaf) for leaf in leaves):

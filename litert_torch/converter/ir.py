@@ -7,10 +7,11 @@ A `Graph` is a list of ops in execution order: one signature, or the body of a c
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from litert_torch.converter import constants
@@ -72,6 +73,18 @@ class Quantization:
     zero_points: Array
     axis: int = 0
     block_size: int | None = None
+
+    @property
+    def key(self) -> Hashable:
+        """Equal for equal parameters."""
+        scales = np.asarray(self.scales, np.float32).tobytes()
+        zero_points = np.asarray(self.zero_points, np.int64).tobytes()
+        return scales, zero_points, self.axis, self.block_size
+
+    @property
+    def is_per_tensor(self) -> bool:
+        """One scale for all elements."""
+        return bool(np.size(self.scales) == 1) and self.block_size is None
 
 
 @dataclass(eq=False)
@@ -148,8 +161,10 @@ class Graph:
     ) -> list[Value]:
         """Append an op with any number of results."""
         op = Op(kind, list(inputs), [Value(t) for t in types], attrs, self.source)
+        moved = op.inputs[0].quantization if kind in _MOVERS and op.inputs[0] else None
         for v in op.outputs:
             v.producer = op
+            v.quantization = moved if moved is not None and moved.is_per_tensor else None
         self.ops.append(op)
         return op.outputs
 
@@ -237,6 +252,8 @@ class Graph:
 
 
 _EFFECTS = frozenset({"ASSIGN_VARIABLE", "CALL_ONCE"})
+_MOVERS = frozenset({"RESHAPE", "TRANSPOSE", "SLICE", "STRIDED_SLICE", "GATHER", "TILE"})
+"""Ops whose result holds elements of their first operand, quantized as they were."""
 
 
 def _show_constant(v: Value) -> str:

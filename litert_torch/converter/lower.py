@@ -8,7 +8,7 @@ without a lowering are decomposed one by one (`decompositions.py`).
 
 import operator
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -21,7 +21,7 @@ from litert_torch.converter import decompositions, dims, folding, functionalize
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.ir import Graph, Source, TensorType, Value
 from litert_torch.converter.lowerings import lowers
-from litert_torch.converter.registry import AtenOp, Lowering
+from litert_torch.converter.registry import AtenOp, Body, Lowering
 from litert_torch.converter.signature import output_names
 from litert_torch.converter.torch_types import compute_dtype, dtype_of, shape_of, to_size
 from litert_torch.errors import (
@@ -67,22 +67,19 @@ class _Lowering:
 
     def require_lowerings(self, program: ExportedProgram) -> None:
         """Raise one error for all ops that have neither lowering nor decomposition."""
-        missing: dict[str, list[Source]] = defaultdict(list)
         user_inputs = set(program.graph_signature.user_inputs)
         module = program.graph_module
         varying = {n for n in module.graph.nodes if n.op == "placeholder" and n.name in user_inputs}
-        self._collect_missing(module, varying, None, missing)
+        missing: dict[str, list[Source]] = defaultdict(list)
+        for node in self._not_lowered(module, varying):
+            missing[str(node.target)].append(source_of(node))
         if missing:
             raise UnsupportedOpError(missing)
 
-    def _collect_missing(
-        self,
-        module: torch.fx.GraphModule,
-        varying: set[torch.fx.Node],
-        outer: tuple[str, Source] | None,
-        missing: dict[str, list[Source]],
-    ) -> None:
-        """Add what `module` needs; what does not depend on `varying` nodes will be folded."""
+    def _not_lowered(
+        self, module: torch.fx.GraphModule, varying: set[torch.fx.Node]
+    ) -> Iterator[torch.fx.Node]:
+        """Nodes without lowering or decomposition; what no `varying` node reaches is folded."""
         for node in module.graph.nodes:
             if node.op != "call_function":
                 continue
@@ -91,13 +88,9 @@ class _Lowering:
             varying.add(node)
             if self._is_plain(node) or node.target in self.table:
                 continue
-            name, source = outer or (str(node.target), source_of(node))
-            inner = self._expansion(node)
-            if inner is None:
-                missing[name].append(source)
-            else:
-                placeholders = {n for n in inner.graph.nodes if n.op == "placeholder"}
-                self._collect_missing(inner, placeholders, (name, source), missing)
+            body = self._expansion(node)
+            if body is None or any(self._not_lowered(body, _placeholders(body))):
+                yield node
 
     def _is_plain(self, node: torch.fx.Node) -> bool:
         """A node that needs no lowering of its own: sizes, assertions, tuple access, in-place ops."""
@@ -186,7 +179,9 @@ class _Lowering:
             folded = folding.fold(target, args, kwargs, fake)
             if folded is not None:
                 return folded
-        args, kwargs = folding.as_values((args, kwargs), compute_dtype)
+        args = pytree.tree_map_only(torch.fx.GraphModule, self._body, args)
+        if not (isinstance(target, HigherOrderOperator) and target in self.table):
+            args, kwargs = folding.as_values((args, kwargs), compute_dtype)
         try:
             if target in self.table:
                 result = self.table[target](self.graph, *args, **kwargs)
@@ -206,13 +201,22 @@ class _Lowering:
                 f"lowering {target} at {self.graph.source} failed: {type(error).__name__}: {error}"
             ) from error
 
+    def _body(self, module: torch.fx.GraphModule) -> Body:
+        def lower_into(g: Graph, inputs: Sequence[Any]) -> list[Any]:
+            state = _Lowering(g, self.table)
+            state.decomposer = self.decomposer
+            state.run(module, inputs)
+            return list(folding.as_values(state.results, compute_dtype))
+
+        return Body(lower_into)
+
     def _inline(self, node: torch.fx.Node, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Lower the decomposition of `node` in place of it."""
         body = self._expansion(node)
         if body is None:
             raise UnsupportedOpError({str(node.target): [self.graph.source]})
         if isinstance(node.target, HigherOrderOperator):
-            inputs = [a for a in args if not isinstance(a, torch.fx.GraphModule)][-_arity(body) :]
+            inputs = [a for a in args if not isinstance(a, Body)][-len(_placeholders(body)) :]
         else:
             fakes = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
             leaves = zip(
@@ -242,8 +246,8 @@ class _Lowering:
         return result
 
 
-def _arity(module: torch.fx.GraphModule) -> int:
-    return sum(node.op == "placeholder" for node in module.graph.nodes)
+def _placeholders(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
+    return {node for node in module.graph.nodes if node.op == "placeholder"}
 
 
 def is_size(node: torch.fx.Node) -> bool:
@@ -266,11 +270,19 @@ def is_assertion(node: torch.fx.Node) -> bool:
 
 def inlined_body(node: torch.fx.Node) -> torch.fx.GraphModule | None:
     """The body of a higher-order op that only sets a mode (no_grad, autocast), else None."""
-    if node.target.__name__ not in {"wrap_with_set_grad_enabled", "wrap_with_autocast"}:
+    if getattr(node.target, "__name__", "") not in {"wrap_with_set_grad_enabled", "wrap_with_autocast"}:
         return None
-    bodies = [a for a in node.args if isinstance(a, torch.fx.Node) and a.op == "get_attr"]
+    return next(iter(bodies_of(node)), None)
+
+
+def bodies_of(node: torch.fx.Node) -> list[torch.fx.GraphModule]:
+    """The programs that a higher-order op takes."""
     owner = node.graph.owning_module
-    return _attribute(owner, bodies[0].target) if owner is not None and bodies else None
+    if owner is None:
+        return []
+    names = [a.target for a in node.args if isinstance(a, torch.fx.Node) and a.op == "get_attr"]
+    found = [_attribute(owner, name) for name in names]
+    return [f for f in found if isinstance(f, torch.fx.GraphModule)]
 
 
 def source_of(node: torch.fx.Node, outer: Source | None = None) -> Source:

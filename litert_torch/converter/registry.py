@@ -3,14 +3,27 @@
 import importlib
 import inspect
 import pkgutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 from torch._ops import OpOverload
 
 AtenOp = Any  # an OpOverload, or a HigherOrderOperator such as cond
 Lowering = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Body:
+    """A program that a higher-order op takes, as its lowering gets it.
+
+    Attributes:
+        lower_into: Appends the program's ops to a graph, given its inputs there: values of that
+            graph, or `Folded` constants. Gives the results as values.
+    """
+
+    lower_into: Callable[[Any, Sequence[Any]], list[Any]]
 
 
 class Lowerings:

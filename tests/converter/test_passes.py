@@ -23,13 +23,17 @@ def printed(function, *shapes, only):
 @pytest.mark.parametrize(
     ("p", "q", "want"),
     [
-        ([1, 0, 2], [1, 0, 2], "return %0"),
-        ([1, 2, 0], [1, 0, 2], "%1:float32[4,3,2] = TRANSPOSE(%0, [2,1,0])\nreturn %1"),
+        ([1, 0, 2], [1, 0, 2], "%1:float32[2,3,4] = EXP(%0)\nreturn %1"),
+        (
+            [1, 2, 0],
+            [1, 0, 2],
+            "%1:float32[4,3,2] = TRANSPOSE(%0, [2,1,0])\n%2:float32[4,3,2] = EXP(%1)\nreturn %2",
+        ),
     ],
 )
 def test_transposes_merge(p, q, want):
     def function(g, x):
-        return tfl.transpose(g, tfl.transpose(g, x, p), q)
+        return tfl.exp(g, tfl.transpose(g, tfl.transpose(g, x, p), q))
 
     got = printed(function, (2, 3, 4), only="merge_transposes")
     assert got == f"inputs %0:float32[2,3,4]\n{want}"
@@ -187,6 +191,81 @@ def test_dense_blocks_extend_their_concatenation():
 
     graph = assert_passes_keep_results(function, (2, 1), (2, 3), (2, 2))
     assert [len(op.inputs) for op in graph.ops if op.kind == "CONCATENATION"] == [2, 2]
+
+
+def test_layer_norm_goes_into_the_products_that_read_it():
+    def function(g, x):
+        y = tfl.add(g, tfl.mul(g, tfl.tanh(g, x), weights(6, seed=3)), weights(6, seed=4))
+        first = tfl.fully_connected(g, y, weights(4, 6), weights(4))
+        return first, tfl.fully_connected(g, y, weights(5, 6, seed=7), None)
+
+    got = kinds(assert_passes_keep_results(function, (3, 6)))
+    assert got == ["TANH", "FULLY_CONNECTED", "FULLY_CONNECTED"]
+
+
+def test_a_factor_that_others_read_stays_out_of_the_product():
+    def function(g, x):
+        y = tfl.mul(g, tfl.tanh(g, x), weights(6, seed=3))
+        return tfl.fully_connected(g, y, weights(4, 6), None), tfl.exp(g, y)
+
+    got = kinds(assert_passes_keep_results(function, (3, 6)))
+    assert sorted(got) == ["EXP", "FULLY_CONNECTED", "MUL", "TANH"]
+
+
+def attention_heads(g, x):
+    rows = tfl.reshape(g, tfl.exp(g, x), (5, 1, 6))
+    heads = tfl.reshape(g, tfl.fully_connected(g, rows, weights(6, 6), None), (5, 3, 2))
+    moved = tfl.reshape(g, tfl.transpose(g, heads, [1, 0, 2]), (1, 3, 5, 2))
+    back = tfl.transpose(g, tfl.tanh(g, moved), [2, 0, 1, 3])
+    product = tfl.fully_connected(g, tfl.reshape(g, back, (5, 6)), weights(4, 6), None)
+    return tfl.tanh(g, tfl.reshape(g, product, (1, 5, 4)))
+
+
+def test_reshapes_around_attention_are_merged():
+    got = kinds(assert_passes_keep_results(attention_heads, (1, 5, 6)))
+    assert got.count("RESHAPE") == 2
+    assert got.count("TRANSPOSE") == 2
+
+
+def packed_attention(g, x):
+    qkv = tfl.fully_connected(g, x, weights(18, 6), weights(18))
+    parts = tfl.transpose(g, tfl.reshape(g, qkv, (1, 2, 5, 3, 6)), [3, 1, 2, 0, 4])
+    parts = tfl.reshape(g, parts, (3, 2, 5, 6))
+    q, k, v = (
+        tfl.reshape(g, tfl.slice(g, parts, [i, 0, 0, 0], (1, 2, 5, 6)), (2, 5, 6)) for i in range(3)
+    )
+    return tfl.batch_matmul(g, tfl.softmax(g, tfl.batch_matmul(g, q, k, adj_y=True)), v)
+
+
+def test_a_packed_projection_becomes_three():
+    got = kinds(assert_passes_keep_results(packed_attention, (2, 5, 6)))
+    assert sorted(got) == ["BATCH_MATMUL"] * 2 + ["FULLY_CONNECTED"] * 3 + ["SOFTMAX"]
+
+
+def test_a_split_projection_becomes_two():
+    def gated(g, x):
+        a, b = tfl.split(g, tfl.fully_connected(g, x, weights(8, 6), weights(8)), 2, axis=-1)
+        return tfl.mul(g, tfl.logistic(g, a), b)
+
+    got = kinds(assert_passes_keep_results(gated, (3, 6)))
+    assert sorted(got) == ["FULLY_CONNECTED", "FULLY_CONNECTED", "LOGISTIC", "MUL"]
+
+
+def test_overlapping_slices_of_a_product_stay():
+    def overlapping(g, x):
+        y = tfl.fully_connected(g, x, weights(8, 6), weights(8))
+        return tfl.sub(g, tfl.slice(g, y, [0, 0], (3, 5)), tfl.slice(g, y, [0, 2], (3, 5)))
+
+    got = kinds(assert_passes_keep_results(overlapping, (3, 6)))
+    assert got == ["FULLY_CONNECTED", "SLICE", "SLICE", "SUB"]
+
+
+def test_a_slice_of_several_split_axes_stays():
+    def inner(g, x):
+        y = tfl.reshape(g, tfl.exp(g, x), (2, 3, 4))
+        return tfl.slice(g, y, [0, 1, 1], (2, 2, 2)), tfl.slice(g, y, [0, 0, 1], (2, 3, 2))
+
+    assert kinds(assert_passes_keep_results(inner, (2, 12))).count("SLICE") == 2
 
 
 @pytest.mark.parametrize("name", sorted({p.__name__ for p in PIPELINE}))

@@ -7,11 +7,8 @@ flatbuffer vector there, so that every reader of .tflite files finds them; above
 
 import os
 import struct
-import tempfile
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from io import BytesIO
-from pathlib import Path
 from typing import IO, Any
 
 import flatbuffers
@@ -22,7 +19,8 @@ from litert_torch.converter.constants import Array, Constant
 from litert_torch.converter.dims import Size
 from litert_torch.converter.flatbuffer import options, versions
 from litert_torch.converter.ir import Graph, Op, Quantization, Value
-from litert_torch.errors import InvalidGraphError, OutputError
+from litert_torch.errors import InvalidGraphError
+from litert_torch.files import atomic_file
 
 ALIGNMENT = 64
 _VECTOR_LIMIT = 2**31 - 2**20  # flatbuffers address 2 GiB; leave room for the metadata
@@ -44,35 +42,6 @@ def to_file(graphs: Sequence[Graph], path: str | os.PathLike[str]) -> None:
     """
     with atomic_file(path) as stream:
         _write(graphs, stream)
-
-
-@contextmanager
-def atomic_file(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
-    """A stream to a temporary file beside `path` that becomes `path` when the block ends well."""
-    target = Path(path)
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    except OSError as error:
-        raise OutputError(f"cannot write {target}: {error.strerror or error}") from error
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            yield stream
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target)
-    except BaseException as error:
-        os.unlink(temporary)
-        if isinstance(error, OSError):
-            raise OutputError(f"cannot write {target}: {error.strerror or error}") from error
-        raise
-
-
-def _umask() -> int:
-    current = os.umask(0)
-    os.umask(current)
-    return current
 
 
 def _write(graphs: Sequence[Graph], stream: IO[bytes]) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 from torch.export import ExportedProgram
 
+from litert_torch.converter.frontends.recurrent_shapes import recurrent_shapes
 from litert_torch.converter.signature import Signature
 from litert_torch.errors import ExportError
 
@@ -39,7 +40,7 @@ def export(signature: Signature, strict: Strictness = False) -> ExportedProgram:
 
 
 def _export(signature: Signature, strict: bool) -> ExportedProgram:
-    with torch.no_grad(), warnings.catch_warnings():
+    with torch.no_grad(), recurrent_shapes(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.export.export(
             signature.module,

@@ -73,7 +73,14 @@ not_equal = _binary("NOT_EQUAL", result=DType.BOOL)
 pow = _binary("POW")
 right_shift = _binary("RIGHT_SHIFT")
 squared_difference = _binary("SQUARED_DIFFERENCE")
+stablehlo_and = _binary("STABLEHLO_AND")  # bitwise; both operands of one shape
+stablehlo_shift_left = _binary("STABLEHLO_SHIFT_LEFT")  # int32; both operands of one shape
 sub = _binary("SUB", activation=True)
+
+
+def bitcast(g: Graph, x: Value, dtype: DType) -> Value:
+    """The bits of x read as another type of the same width."""
+    return g.emit("BITCAST", [x], retyped(x, dtype=dtype))
 
 
 def cast(g: Graph, x: Value, dtype: DType | str) -> Value:
@@ -87,22 +94,21 @@ def cast(g: Graph, x: Value, dtype: DType | str) -> Value:
 
 
 def gelu(g: Graph, x: Value, *, approximate: bool = False) -> Value:
-    """x * Phi(x); with `approximate`, by tanh."""
+    """X * Phi(x); with `approximate`, by tanh."""
     return g.emit("GELU", [x], x.type, approximate=approximate)
 
 
 def leaky_relu(g: Graph, x: Value, *, alpha: float) -> Value:
-    """x where positive, else alpha * x."""
+    """X where positive, else alpha * x."""
     return g.emit("LEAKY_RELU", [x], x.type, alpha=alpha)
 
 
 def prelu(g: Graph, x: Value, alpha: Value) -> Value:
-    """x where positive, else alpha * x with a constant alpha that broadcasts to x."""
+    """X where positive, else alpha * x with a constant alpha that broadcasts to x."""
     return g.emit("PRELU", [x, alpha], x.type)
 
 
 def select_v2(g: Graph, condition: Value, x: Value, y: Value) -> Value:
-    """x where the condition holds, else y; all three broadcast."""
+    """X where the condition holds, else y; all three broadcast."""
     shape = dims.broadcast(condition.shape, x.shape, y.shape)
     return g.emit("SELECT_V2", [condition, x, y], TensorType(shape, x.dtype))
-

@@ -11,7 +11,7 @@ INT32 = DType.INT32
 
 
 def broadcast_to(g: Graph, x: Value, shape: Sequence[Size]) -> Value:
-    """x repeated along axes of size 1 to `shape`."""
+    """X repeated along axes of size 1 to `shape`."""
     if tuple(shape) == x.shape:
         return x
     return g.emit("BROADCAST_TO", [x, shape_value(g, shape)], retyped(x, shape=tuple(shape)))
@@ -47,7 +47,7 @@ def depth_to_space(g: Graph, x: Value, *, block_size: int) -> Value:
 
 
 def expand_dims(g: Graph, x: Value, axis: int) -> Value:
-    """x with an axis of size 1 inserted at `axis`: a RESHAPE, which delegates take."""
+    """X with an axis of size 1 inserted at `axis`: a RESHAPE, which delegates take."""
     axis %= x.rank + 1
     return reshape(g, x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
@@ -58,7 +58,7 @@ def fill(g: Graph, shape: Sequence[Size], value: Value) -> Value:
 
 
 def mirror_pad(g: Graph, x: Value, pads: Sequence[tuple[int, int]], *, symmetric: bool) -> Value:
-    """x with reflected borders; `symmetric` repeats the edge element."""
+    """X with reflected borders; `symmetric` repeats the edge element."""
     shape = tuple(s + a + b for s, (a, b) in zip(x.shape, pads, strict=True))
     paddings = const([list(p) for p in pads], INT32)
     return g.emit("MIRROR_PAD", [x, paddings], retyped(x, shape=shape), mode=int(symmetric))
@@ -75,13 +75,14 @@ def pack(g: Graph, values: Sequence[Value], *, axis: int) -> Value:
 
 
 def pad(
-    g: Graph, x: Value, pads: Sequence[tuple[int, int]], value: float | int | bool = 0
+    g: Graph, x: Value, pads: Sequence[tuple[Size, Size]], value: float | int | bool = 0
 ) -> Value:
-    """x with (before, after) elements of `value` added on each axis."""
+    """X with (before, after) elements of `value` added on each axis."""
     if all(p == (0, 0) for p in pads):
         return x
     shape = tuple(s + a + b for s, (a, b) in zip(x.shape, pads, strict=True))
-    paddings = const([list(p) for p in pads], INT32)
+    amounts = shape_value(g, [amount for pair in pads for amount in pair])
+    paddings = reshape(g, amounts, (len(pads), 2))
     if value == 0:
         return g.emit("PAD", [x, paddings], retyped(x, shape=shape))
     filler = const([value], x.dtype)
@@ -109,7 +110,7 @@ def reshape(g: Graph, x: Value, shape: Sequence[Size]) -> Value:
 
 
 def reverse_v2(g: Graph, x: Value, axes: Sequence[int]) -> Value:
-    """x back to front along `axes`."""
+    """X back to front along `axes`."""
     return g.emit("REVERSE_V2", [x, const(list(axes), INT32)], x.type)
 
 
@@ -119,10 +120,12 @@ def shape(g: Graph, x: Value) -> Value:
 
 
 def slice(g: Graph, x: Value, begin: Sequence[int], size: Sequence[Size]) -> Value:
-    """size[i] elements from begin[i] on each axis."""
+    """size[i] elements from begin[i] on each axis; a dynamic rest of an axis is written as -1."""
     if tuple(size) == x.shape:
         return x
-    operands = [x, const(list(begin), INT32), shape_value(g, size)]
+    rest = zip(begin, size, x.shape, strict=True)
+    sizes = [-1 if not isinstance(s, int) and b + s == whole else s for b, s, whole in rest]
+    operands = [x, const(list(begin), INT32), shape_value(g, sizes)]
     return g.emit("SLICE", operands, retyped(x, shape=tuple(size)))
 
 
@@ -147,28 +150,40 @@ def split(g: Graph, x: Value, count: int, *, axis: int) -> list[Value]:
 
 
 def strided_slice(
-    g: Graph, x: Value, begin: Sequence[int], end: Sequence[int], strides: Sequence[int]
+    g: Graph,
+    x: Value,
+    begin: Sequence[Size],
+    end: Sequence[Size],
+    strides: Sequence[int],
+    *,
+    begin_mask: int = 0,
+    end_mask: int = 0,
+    shape: Sequence[Size] | None = None,
 ) -> Value:
-    """Every strides[i]-th element of begin[i] <= index < end[i]; all indices non-negative."""
+    """Every strides[i]-th element of begin[i] <= index < end[i].
+
+    A mask's bit i opens that end of axis i. Without `shape`, all indices must be non-negative.
+    """
     spans = zip(begin, end, strides, strict=True)
-    shape = tuple(-(-(e - b) // s) for b, e, s in spans)
-    operands = [x, const(list(begin), INT32), const(list(end), INT32), const(list(strides), INT32)]
+    if shape is None:
+        shape = tuple(-(-(e - b) // s) for b, e, s in spans)
+    operands = [x, shape_value(g, begin), shape_value(g, end), const(list(strides), INT32)]
     return g.emit(
         "STRIDED_SLICE",
         operands,
-        retyped(x, shape=shape),
-        beginMask=0,
-        endMask=0,
+        retyped(x, shape=tuple(shape)),
+        beginMask=begin_mask,
+        endMask=end_mask,
         ellipsisMask=0,
         newAxisMask=0,
         shrinkAxisMask=0,
     )
 
 
-def tile(g: Graph, x: Value, multiples: Sequence[int]) -> Value:
-    """x repeated multiples[i] times along axis i."""
+def tile(g: Graph, x: Value, multiples: Sequence[Size]) -> Value:
+    """X repeated multiples[i] times along axis i."""
     shape = tuple(s * m for s, m in zip(x.shape, multiples, strict=True))
-    return g.emit("TILE", [x, const(list(multiples), INT32)], retyped(x, shape=shape))
+    return g.emit("TILE", [x, shape_value(g, multiples)], retyped(x, shape=shape))
 
 
 def transpose(g: Graph, x: Value, perm: Sequence[int]) -> Value:

@@ -38,14 +38,14 @@ def batch_matmul(
 def conv_2d(
     g: Graph,
     x: Value,
-    filter: Value,  # noqa: A002
+    filter: Value,
     bias: Value | None,
     *,
     stride: Pair = (1, 1),
     dilation: Pair = (1, 1),
     padding: int = VALID,
 ) -> Value:
-    """x [N,H,W,C] with filter [O,KH,KW,C/groups]; a missing bias becomes zeros, which kernels need."""
+    """X [N,H,W,C] with filter [O,KH,KW,C/groups]; a missing bias becomes zeros, which kernels need."""
     out, kh, kw, _ = dims.static(filter.shape)
     n, h, w, _ = x.shape
     shape = (
@@ -70,14 +70,14 @@ def conv_2d(
 def depthwise_conv_2d(
     g: Graph,
     x: Value,
-    filter: Value,  # noqa: A002
+    filter: Value,
     bias: Value | None,
     *,
     stride: Pair = (1, 1),
     dilation: Pair = (1, 1),
     padding: int = VALID,
 ) -> Value:
-    """x [N,H,W,C] with filter [1,KH,KW,C*multiplier]."""
+    """X [N,H,W,C] with filter [1,KH,KW,C*multiplier]."""
     _, kh, kw, out = dims.static(filter.shape)
     n, h, w, c = x.shape
     shape = (
@@ -103,14 +103,14 @@ def depthwise_conv_2d(
 def conv_3d(
     g: Graph,
     x: Value,
-    filter: Value,  # noqa: A002
+    filter: Value,
     bias: Value | None,
     *,
     stride: Sequence[int],
     dilation: Sequence[int] = (1, 1, 1),
     padding: int = VALID,
 ) -> Value:
-    """x [N,D,H,W,C] with filter [KD,KH,KW,C,O]."""
+    """X [N,D,H,W,C] with filter [KD,KH,KW,C,O]."""
     *kernel, _, out = dims.static(filter.shape)
     spatial = (
         window_output(s, k, st, d, padding)
@@ -135,14 +135,14 @@ def conv_3d(
 def transpose_conv(
     g: Graph,
     x: Value,
-    filter: Value,  # noqa: A002
+    filter: Value,
     bias: Value | None,
     *,
     output: Sequence[Size],
     stride: Pair,
     padding: int = VALID,
 ) -> Value:
-    """x [N,H,W,C] with filter [O,KH,KW,C] to [N, *output, O]."""
+    """X [N,H,W,C] with filter [O,KH,KW,C] to [N, *output, O]."""
     from litert_torch.converter.litert_ops.movement import shape_value
 
     shape = (x.shape[0], *output, filter.shape[0])
@@ -161,7 +161,7 @@ def transpose_conv(
 
 
 def fully_connected(g: Graph, x: Value, weights: Value, bias: Value | None) -> Value:
-    """x [..., K] times weights [N, K] transposed, plus bias [N]."""
+    """X [..., K] times weights [N, K] transposed, plus bias [N]."""
     return g.emit(
         "FULLY_CONNECTED",
         [x, weights, bias],
@@ -201,13 +201,15 @@ max_pool_2d = _pool("MAX_POOL_2D")
 
 
 def resize_bilinear(
-    g: Graph, x: Value, size: Pair, *, align_corners: bool, half_pixel_centers: bool
+    g: Graph, x: Value, size: Sequence[Size], *, align_corners: bool, half_pixel_centers: bool
 ) -> Value:
     """[N,H,W,C] resampled to `size`."""
+    from litert_torch.converter.litert_ops.movement import shape_value
+
     n, _, _, c = x.shape
     return g.emit(
         "RESIZE_BILINEAR",
-        [x, const(list(size), DType.INT32)],
+        [x, shape_value(g, size)],
         retyped(x, shape=(n, *size, c)),
         alignCorners=align_corners,
         halfPixelCenters=half_pixel_centers,
@@ -215,13 +217,20 @@ def resize_bilinear(
 
 
 def resize_nearest_neighbor(
-    g: Graph, x: Value, size: Pair, *, align_corners: bool = False, half_pixel_centers: bool = False
+    g: Graph,
+    x: Value,
+    size: Sequence[Size],
+    *,
+    align_corners: bool = False,
+    half_pixel_centers: bool = False,
 ) -> Value:
     """[N,H,W,C] resampled to `size`."""
+    from litert_torch.converter.litert_ops.movement import shape_value
+
     n, _, _, c = x.shape
     return g.emit(
         "RESIZE_NEAREST_NEIGHBOR",
-        [x, const(list(size), DType.INT32)],
+        [x, shape_value(g, size)],
         retyped(x, shape=(n, *size, c)),
         alignCorners=align_corners,
         halfPixelCenters=half_pixel_centers,

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from litert_torch.converter.dims import Size
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, TensorType, Value, const, retyped
+from litert_torch.converter.litert_ops.movement import reshape, shape_value
 
 
 def reduced_shape(x: Value, axes: Sequence[int], keep_dims: bool) -> tuple[Size, ...]:
@@ -53,9 +54,9 @@ def cumsum(g: Graph, x: Value, axis: int) -> Value:
     return g.emit("CUMSUM", operands, x.type, exclusive=False, reverse=False)
 
 
-def topk_v2(g: Graph, x: Value, k: int) -> list[Value]:
+def topk_v2(g: Graph, x: Value, k: Size) -> list[Value]:
     """The k largest along the last axis, largest first, and their int32 indices."""
     shape = (*x.shape[:-1], k)
     types = [retyped(x, shape=shape), TensorType(shape, DType.INT32)]
-    return g.emit_many("TOPK_V2", [x, const(k, DType.INT32)], types)
+    return g.emit_many("TOPK_V2", [x, reshape(g, shape_value(g, [k]), ())], types)
 

@@ -1,6 +1,7 @@
 """Operands of mixed dtypes, brought to the one that PyTorch computes in."""
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from litert_torch.converter.dims import Dim
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.dynamic_sizes import scalar
 from litert_torch.converter.ir import Graph, Value, const
+from litert_torch.converter.lowerings.kernel_dtypes import wide
 from litert_torch.converter.torch_types import compute_dtype
 
 Operand = Any  # Value, Python number, or Dim
@@ -23,6 +25,25 @@ def promoted(g: Graph, *operands: Operand) -> list[Value]:
 def converted(g: Graph, dtype: DType, *operands: Operand) -> list[Value]:
     """The operands as Values of `dtype`."""
     return [as_value(g, x, dtype) for x in operands]
+
+
+def computed(g: Graph, emit: Callable[..., Value], *operands: Operand) -> Value:
+    """`emit` of the operands, of any shapes, its result in PyTorch's result dtype.
+
+    It computes in float32, int32 or int64. Casts back wrap around, as PyTorch's integers do.
+    """
+    dtype = result_dtype(*operands)
+    return tfl.cast(g, emit(g, *converted(g, wide(dtype), *operands)), dtype)
+
+
+def compared(g: Graph, emit: Callable[..., Value], *operands: Operand) -> Value:
+    """As `computed`, for an `emit` that gives bool."""
+    return emit(g, *converted(g, wide(result_dtype(*operands)), *operands))
+
+
+def as_float(g: Graph, x: Operand) -> Value:
+    """X as PyTorch takes it where the result is never an integer: float32."""
+    return as_value(g, x, DType.FLOAT32)
 
 
 def as_value(g: Graph, x: Operand, dtype: DType) -> Value:

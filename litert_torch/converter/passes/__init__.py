@@ -7,6 +7,7 @@ A sweep hands it every op in order and builds the op list anew.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.ir import Graph, Op, Value
 
 Users = dict[Value, list[Op]]
@@ -38,14 +39,21 @@ Rewrite = Callable[[Sweep, Op], Value | list[Value] | None]
 Pass = Callable[[Graph], None]
 
 
-def sweeping(rewrite: Rewrite) -> Pass:
-    """A pass that applies `rewrite` until it finds nothing more."""
+def sweeping(*rewrites: Rewrite, name: str = "") -> Pass:
+    """A pass that applies the rewrites, first that fits first, until none finds anything more."""
+
+    def first_that_fits(sweep: Sweep, op: Op) -> Value | list[Value] | None:
+        for rewrite in rewrites:
+            new = rewrite(sweep, op)
+            if new is not None:
+                return new
+        return None
 
     def run_pass(graph: Graph) -> None:
-        while _sweep(graph, rewrite):
+        while _sweep(graph, first_that_fits):
             graph.remove_dead_ops()
 
-    run_pass.__name__ = rewrite.__name__
+    run_pass.__name__ = name or rewrites[0].__name__
     return run_pass
 
 
@@ -80,3 +88,18 @@ def run(graph: Graph, *, skip: frozenset[str] = frozenset()) -> None:
             if run_pass.__name__ not in skip:
                 run_pass(g)
                 g.verify()
+        _separate_outputs(g, pass_through=g is not graph)
+
+
+def _separate_outputs(graph: Graph, *, pass_through: bool) -> None:
+    """Make each output an op's result and no other output: LiteRT gives each a buffer.
+
+    A loop's body may pass an input through in its place, and then nothing is copied. Elsewhere
+    it may not: results are written over operands one by one, before the next is read.
+    """
+    outputs: list[Value] = []
+    for i, v in enumerate(graph.outputs):
+        in_place = pass_through and i < len(graph.inputs) and graph.inputs[i] is v
+        owned = v.producer is not None and v not in outputs
+        outputs.append(v if in_place or owned else tfl.copy(graph, v))
+    graph.outputs = outputs

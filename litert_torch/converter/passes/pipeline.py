@@ -1,6 +1,7 @@
 """The ordered list of passes, with the reason for each one's place."""
 
 from litert_torch.converter.passes import Pass, sweeping
+from litert_torch.converter.passes.dequantized import move_before_dequantize
 from litert_torch.converter.passes.fusion import (
     fold_offset,
     fold_scale,
@@ -19,16 +20,36 @@ from litert_torch.converter.passes.padding import (
     pad_into_convolution,
     zero_padding_for_max,
 )
+from litert_torch.converter.passes.products import (
+    offset_into_product,
+    reshape_after_product,
+    reshape_before_product,
+    scale_into_product,
+)
+from litert_torch.converter.passes.slices import (
+    slice_before_reshape,
+    slice_before_transpose,
+    slice_weights,
+)
 from litert_torch.converter.passes.subexpressions import share_common_subexpressions
 from litert_torch.converter.passes.transposes import (
     lower_transpose_rank,
     merge_reshapes,
     merge_transposes,
     transpose_as_reshape,
+    unit_axes_before_transpose,
 )
 
 PIPELINE: tuple[Pass, ...] = (
-    sweeping(merge_transposes),  # first: leaves fewer ops for the rest to look at
+    sweeping(move_before_dequantize),  # before layout, which takes a moved weight for an image
+    sweeping(merge_transposes),  # early: leaves fewer ops for the rest to look at
+    sweeping(  # early: packed projections (one product for q, k and v) become three
+        slice_before_transpose,
+        slice_before_reshape,
+        slice_weights,
+        merge_reshapes,
+        name="move_slices",
+    ),
     sweeping(drop_broadcast),  # before layout: a broadcast operand of lower rank pins an op
     channels_last,  # before fusion: convolutions meet their scales once nothing stands between
     expand_shuffles,
@@ -36,7 +57,14 @@ PIPELINE: tuple[Pass, ...] = (
     sweeping(merge_transposes),
     sweeping(transpose_into_matmul),  # before ranks are lowered: sees the plain last-axes swap
     sweeping(lower_transpose_rank),
-    sweeping(merge_reshapes),
+    sweeping(
+        merge_reshapes,
+        unit_axes_before_transpose,
+        reshape_after_product,
+        reshape_before_product,
+        name="move_reshapes",
+    ),
+    sweeping(scale_into_product, offset_into_product, name="fold_into_products"),
     sweeping(hoist_scalar_factor),  # before folding, which it feeds
     sweeping(fold_scale),  # scale before offset: batch norm multiplies, then adds
     sweeping(fold_offset),

@@ -32,7 +32,8 @@ def share_common_subexpressions(graph: Graph) -> None:
         if op.kind in _DIFFERENT_EACH_TIME or not outputs.isdisjoint(op.outputs):
             continue
         attrs = tuple(sorted((k, str(v)) for k, v in op.attrs.items()))
-        key = (op.kind, attrs, *(_identity(v) for v in op.inputs))
+        scales = tuple(v.quantization.key for v in op.outputs if v.quantization is not None)
+        key = (op.kind, attrs, scales, *(_identity(v) for v in op.inputs))
         first = seen.setdefault(key, op.outputs)
         if first is not op.outputs:
             replaced.update(zip(op.outputs, first, strict=True))
@@ -42,4 +43,4 @@ def share_common_subexpressions(graph: Graph) -> None:
 def _identity(v: Value | None) -> Hashable:
     if v is None or v.const is None:
         return v
-    return (v.const.key, v.shape)
+    return (v.const.key, v.shape, v.quantization.key if v.quantization is not None else None)

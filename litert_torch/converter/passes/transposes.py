@@ -58,12 +58,49 @@ def transpose_as_reshape(s: Sweep, op: Op) -> Value | None:
     after:  reshape(x, [N,C,1,1])
     """
     perm, x = permutation(op), operand(op, "TRANSPOSE")
-    if perm is None or x is None:
-        return None
-    long_axes = [p for p in perm if x.shape[p] != 1]
-    if long_axes != sorted(long_axes):
+    if perm is None or x is None or not moves_nothing(x.shape, perm):
         return None
     return tfl.reshape(s.graph, x, op.output.shape)
+
+
+def moves_nothing(shape: Sequence[Size], perm: Sequence[int]) -> bool:
+    """Whether a transpose of `shape` leaves the elements in their order."""
+    long_axes = [p for p in perm if shape[p] != 1]
+    return long_axes == sorted(long_axes)
+
+
+def unit_axes_before_transpose(s: Sweep, op: Op) -> Value | None:
+    """Unit axes come and go before a transpose that follows another reshape.
+
+    before: reshape(transpose(reshape(x, [5,2,3]), [1,0,2]), [1,2,5,3])
+    after:  transpose(reshape(reshape(x, [5,2,3]), [1,5,2,3]), [0,2,1,3])
+    """
+    moved = operand(op, "RESHAPE")
+    perm = permutation(moved.producer) if moved is not None else None
+    y = operand(moved.producer, "TRANSPOSE") if moved is not None else None
+    if moved is None or perm is None or y is None or not s.only_user(moved):
+        return None
+    if y.producer is None or y.producer.kind != "RESHAPE":
+        return None
+    long_axes = [p for p in perm if y.shape[p] != 1]
+    if [y.shape[p] for p in long_axes] != [n for n in op.output.shape if n != 1]:
+        return None
+    if op.output.rank > 4 or moves_nothing(y.shape, perm):
+        return None
+    order, shape = _spread(long_axes, y.shape, op.output.shape)
+    return tfl.transpose(s.graph, tfl.reshape(s.graph, y, shape), order)
+
+
+def _spread(
+    long_axes: Sequence[int], old: Sequence[Size], target: Sequence[Size]
+) -> tuple[list[int], list[Size]]:
+    """The permutation and operand shape that give `target`; unit axes stay in their places."""
+    order, shape = list(range(len(target))), list(target)
+    places = [i for i, n in enumerate(target) if n != 1]
+    for axis, place in zip(sorted(long_axes), places, strict=True):
+        shape[place] = old[axis]
+        order[places[list(long_axes).index(axis)]] = place
+    return order, shape
 
 
 def lower_transpose_rank(s: Sweep, op: Op) -> Value | None:

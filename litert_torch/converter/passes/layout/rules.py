@@ -73,7 +73,10 @@ def _rules(*kinds: str) -> Callable[[RuleOf], RuleOf]:
 
 def _emit(g: Graph, op: Op, inputs: Sequence[Value | None], **attrs: Any) -> list[Value]:
     types = [stored_type(v) for v in op.outputs]
-    return g.emit_many(op.kind, inputs, types, **{**op.attrs, **attrs})
+    results = g.emit_many(op.kind, inputs, types, **{**op.attrs, **attrs})
+    for new, old in zip(results, op.outputs, strict=True):
+        new.quantization = old.quantization
+    return results
 
 
 def relaid(v: Value, rank: int) -> Value:

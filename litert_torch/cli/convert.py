@@ -1,0 +1,153 @@
+"""`litert-convert SOURCE -o model.tflite`."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import click
+
+from litert_torch.cli import reporting, sources
+
+_HELP = f"""Convert a PyTorch model to a LiteRT file.
+
+{sources.HELP}
+The file is run in LiteRT on the sample inputs and compared with PyTorch before it is written;
+--no-verify leaves that out.
+"""
+
+
+@click.command("convert", help=_HELP, short_help="Convert a PyTorch model to a LiteRT file.")
+@click.argument("source")
+@click.option("-o", "--output", required=True, type=click.Path(), help="The file to write.")
+@sources.source_options
+@click.option(
+    "--dynamic",
+    multiple=True,
+    metavar="INPUT.AXIS=NAME[:MIN[:MAX]]",
+    help="A size that may vary, as 0.0=batch or mask.1=length:1:512. Sizes of one name are equal.",
+)
+@click.option("--verify/--no-verify", default=True, help="Compare the file with PyTorch.")
+@click.option(
+    "--tolerance",
+    type=click.FloatRange(min=0),
+    help="Largest relative error of an output; by default 1e-4 for float32.",
+)
+@click.option("--strict", is_flag=True, help="Trace with torch.export's strict=True.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing but errors.")
+@reporting.reporting_options
+def command(
+    source: str,
+    output: str,
+    dynamic: tuple[str, ...],
+    verify: bool,
+    tolerance: float | None,
+    strict: bool,
+    quiet: bool,
+    as_json: bool,
+    **source_options: Any,
+) -> None:
+    """Convert, verify, then write."""
+    if quiet:
+        reporting.silence_warnings()
+    _check_output(output)
+    start = time.perf_counter()
+    loaded = sources.load(source, **source_options)
+    with reporting.quiet_runtime():
+        model, comparison = _converted(
+            loaded, dynamic, strict, verify, tolerance, progress=not (quiet or as_json)
+        )
+    model.export(output)
+    record = {
+        "source": source,
+        "output": output,
+        "bytes": os.path.getsize(output),
+        "seconds": round(time.perf_counter() - start, 3),
+        "inputs": [str(t) for s in model.signatures.values() for t in s.inputs],
+        "outputs": [str(t) for s in model.signatures.values() for t in s.outputs],
+        "verified": comparison and [dataclasses.asdict(o) for o in comparison.outputs],
+    }
+    if as_json or not quiet:
+        reporting.report(as_json, record, _lines(record, comparison))
+
+
+def _check_output(output: str) -> None:
+    """Say what is wrong with the output now, not after minutes of work."""
+    if os.path.isdir(output):
+        raise click.UsageError(f"{output} is a folder; name a file")
+    if os.path.exists(output) and not os.path.isfile(output):
+        raise click.ClickException(f"cannot write {output}: it is a device, not a file")
+    folder = os.path.dirname(os.path.abspath(output))
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        raise click.ClickException(f"cannot write {output}: {folder} is not a writable folder")
+
+
+def _converted(
+    source: sources.Source,
+    dynamic: tuple[str, ...],
+    strict: bool,
+    verify: bool,
+    tolerance: float | None,
+    *,
+    progress: bool,
+) -> tuple[Any, Any]:
+    """The model, and its comparison with PyTorch or None."""
+    from litert_torch import verification
+    from litert_torch.converter.frontends.samples import with_dynamic_sizes
+    from litert_torch.errors import InvalidInputError
+    from litert_torch.progress import stages
+
+    if dynamic and source.program is not None:
+        raise click.UsageError("a .pt2 file has its dynamic sizes already; leave out --dynamic")
+    try:
+        signature = with_dynamic_sizes(source.signature, dynamic)
+    except InvalidInputError as error:
+        raise click.UsageError(str(error)) from error
+    with stages(None if progress else False) as stage:
+        if source.program is not None:
+            model = _from_program(source, stage)
+        else:
+            import litert_torch
+
+            model = litert_torch.convert(
+                signature.module,
+                signature.args,
+                signature.kwargs,
+                dynamic_shapes=signature.dynamic_shapes,
+                strict_export=strict,
+                progress=stage,
+            )
+        if not verify:
+            return model, None
+        stage("verify")
+        return model, verification.verify(model, signature, tolerance)
+
+
+def _from_program(source: sources.Source, stage: Any) -> Any:
+    from litert_torch import converter
+    from litert_torch.converter import flatbuffer
+    from litert_torch.runtime_bindings import LiteRTModel
+
+    assert source.program is not None
+    signature = source.signature
+    graph = converter.convert_program(
+        source.program, signature.name, signature.input_names, progress=stage
+    )
+    stage("write")
+    return LiteRTModel.from_temporary(lambda path: flatbuffer.to_file([graph], path))
+
+
+def _lines(record: dict[str, Any], comparison: Any) -> Iterator[str]:
+    yield f"{record['output']}: {reporting.size(record['bytes'])} in {record['seconds']:.1f} s"
+    yield f"  takes {', '.join(record['inputs']) or 'nothing'}"
+    yield f"  gives {', '.join(record['outputs'])}"
+    if comparison is None:
+        yield "  not compared with PyTorch"
+    else:
+        yield "  agrees with PyTorch:"
+        yield from (f"    {o}" for o in comparison.outputs)

@@ -1,0 +1,1 @@
+"""For tests of models: compare a converted model with its PyTorch original."""
