@@ -80,15 +80,20 @@ def _trace(
         args, kwargs = pytree.tree_unflatten(filled, spec)
         return function(*args, **kwargs)
 
+    inputs = [leaves[i] for i in traced]
     try:
         with torch.no_grad():
-            body = make_fx(torch.func.functionalize(call, remove="mutations_and_views"))(
-                *(leaves[i] for i in traced)
-            )
+            body = make_fx(torch.func.functionalize(call, remove="mutations_and_views"))(*inputs)
+            if any(_writes(n.target) for n in body.graph.nodes):  # PyTorch's C++ decompositions
+                body = make_fx(torch.func.functionalize(body, remove="mutations"))(*inputs)
     except (RuntimeError, NotImplementedError):
         return None  # a decomposition that cannot be traced is as good as none
     leads_nowhere = any(n.target is op or _is_prim(n.target) for n in body.graph.nodes)
     return None if leads_nowhere else body
+
+
+def _writes(target: Any) -> bool:
+    return isinstance(target, OpOverload) and target._schema.is_mutable
 
 
 def _is_prim(target: Any) -> bool:

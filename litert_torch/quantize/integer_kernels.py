@@ -84,7 +84,7 @@ def move_integers(s: Sweep, op: Op) -> Value | None:
         if padding == int(x.quantization.zero_points[0]):
             kind, others = "PAD", op.inputs[1:2]
         else:
-            value = Value(TensorType((), DType.INT8), const=from_array(padding, DType.INT8))
+            value = Value(TensorType((1,), DType.INT8), const=from_array([padding], DType.INT8))
             value.quantization = x.quantization
             others = [op.inputs[1], value]
     y = s.graph.emit(kind, [x, *others], TensorType(op.output.shape, x.dtype), **op.attrs)
@@ -97,7 +97,7 @@ def _padding(s: Sweep, op: Op, q: Quantization) -> int | None:
     value = op.inputs[2]
     if value is None or value.const is None:
         return None
-    integer = float(value.read()) / float(q.scales[0]) + int(q.zero_points[0])
+    integer = float(value.read().reshape(-1)[0]) / float(q.scales[0]) + int(q.zero_points[0])
     if -128 <= integer <= 127:
         return round(integer)
     reader = s.only_user(op.output)

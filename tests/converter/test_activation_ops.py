@@ -132,4 +132,6 @@ class Activations(torch.nn.Module):
 
 
 def test_module_through_torch_export():
-    assert_matches_torch(op_case(Activations().eval().requires_grad_(False), f32(2, 4, 3, 5)), export=True)
+    assert_matches_torch(
+        op_case(Activations().eval().requires_grad_(False), f32(2, 4, 3, 5)), export=True
+    )

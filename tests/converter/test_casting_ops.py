@@ -18,9 +18,7 @@ DTYPES = (
 )
 SAMPLE = torch.tensor([0.0, 1.0, 2.75, 100.9, 127.0])
 
-CASES = [
-    op_case(aten.to.dtype, SAMPLE.to(a), b) for a, b in itertools.product(DTYPES, DTYPES)
-]
+CASES = [op_case(aten.to.dtype, SAMPLE.to(a), b) for a, b in itertools.product(DTYPES, DTYPES)]
 CASES += [
     op_case(aten.to.dtype, torch.tensor([-3.9, -0.5, 0.4, -100.2]), torch.int8),
     op_case(aten.to.dtype, torch.tensor([-3.9, -0.5, 0.4, -1e9]), torch.int32),

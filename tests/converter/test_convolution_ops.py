@@ -1,11 +1,9 @@
 """Convolutions of one to three axes, in all the ways that padding can be said."""
 
-import numpy as np
 import pytest
 import torch
 
-from litert_torch.converter.dims import Dim
-from tests.op_case import assert_matches_torch, f32, graph_of, lowered_alone, op_case, run
+from tests.op_case import assert_matches_torch, f32, op_case
 
 aten = torch.ops.aten
 
@@ -52,6 +50,27 @@ CASES = [
         aten.conv3d.default, f32(4, 4, 5, 6), w(6, 2, 2, 3, 3), None, [1] * 3, [1] * 3, [1, 2, 1], 2
     ),
     op_case(aten.conv3d.padding, f32(2, 3, 4, 5, 6), w(3, 3, 2, 3, 4), f32(3), [1] * 3, "same"),
+    op_case(
+        aten.conv3d.default,
+        f32(1, 4, 9, 5, 6),
+        w(8, 1, 3, 3, 2),
+        f32(8),
+        [2] * 3,
+        [1] * 3,
+        [1] * 3,
+        4,
+    ),
+    op_case(
+        aten.conv3d.default,
+        f32(2, 4, 8, 5, 6),
+        w(6, 2, 2, 1, 1),
+        f32(6),
+        [3, 1, 1],
+        [0] * 3,
+        [2, 1, 1],
+        2,
+    ),
+    op_case(aten.conv3d.default, f32(2, 3, 4, 5, 6), w(4, 3, 1, 3, 3), None, [2, 1, 1], [1, 0, 0]),
     convolution(f32(2, 3, 11), w(5, 3, 4), [2], [1], [1]),
     convolution(f32(2, 4, 7, 9), w(6, 2, 3, 2), [2, 1], [1, 0], [1, 2], groups=2, bias=f32(6)),
 ]

@@ -71,7 +71,15 @@ def test_matches_torch(case):
 
 @pytest.mark.parametrize(
     ("divisor", "yes"),
-    [(2, True), (-0.25, True), (1, True), (3, False), (0, False), (float("inf"), False), (2.0**127, False)],
+    [
+        (2, True),
+        (-0.25, True),
+        (1, True),
+        (3, False),
+        (0, False),
+        (float("inf"), False),
+        (2.0**127, False),
+    ],
 )
 def test_power_of_two(divisor, yes):
     assert is_power_of_two(divisor) is yes

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from tests.op_case import assert_matches_torch, f32, graph_of, integers, op_case
+from tests.op_case import assert_matches_torch, f32, integers, op_case
 
 aten = torch.ops.aten
 max1d, max2d, max3d = aten.max_pool1d.default, aten.max_pool2d.default, aten.max_pool3d.default

@@ -60,7 +60,13 @@ def test_matches_torch(case):
 
 @pytest.mark.parametrize(
     ("exponent", "kinds"),
-    [(2, ["SQUARE"]), (3, ["SQUARE", "MUL"]), (0.5, ["SQRT"]), (-0.5, ["SQRT", "DIV"]), (1.7, ["POW"])],
+    [
+        (2, ["SQUARE"]),
+        (3, ["SQUARE", "MUL"]),
+        (0.5, ["SQRT"]),
+        (-0.5, ["SQRT", "DIV"]),
+        (1.7, ["POW"]),
+    ],
 )
 def test_few_factors_are_products(exponent, kinds):
     graph = graph_of(op_case(aten.pow.Tensor_Scalar, f32(2), exponent))

@@ -20,8 +20,8 @@ HIGHEST = {
         STABLEHLO_COMPOSITE STABLEHLO_SHIFT_LEFT VAR_HANDLE WHILE""",
     2: """COS DEPTH_TO_SPACE DIV EXP FLOOR_MOD GREATER LEAKY_RELU LESS_EQUAL LOG LOG_SOFTMAX RANGE
         REDUCE_PROD SELECT_V2 SIGN SIN SPACE_TO_DEPTH SQRT SQUARED_DIFFERENCE SUM WHERE""",
-    3: """ARG_MAX ARG_MIN AVERAGE_POOL_2D FLOOR_DIV GELU GREATER_EQUAL LESS LOGISTIC MAX_POOL_2D MEAN
-        MIRROR_PAD REDUCE_MAX REDUCE_MIN RELU RELU6 RSQRT SPLIT_V TANH TILE TOPK_V2""",
+    3: """ARG_MAX ARG_MIN AVERAGE_POOL_2D FLOOR_DIV GELU GREATER_EQUAL LESS LOGISTIC MAX_POOL_2D
+        MEAN MIRROR_PAD REDUCE_MAX REDUCE_MIN RELU RELU6 RSQRT SPLIT_V TANH TILE TOPK_V2""",
     4: """BATCH_MATMUL BATCH_TO_SPACE_ND BROADCAST_TO MAXIMUM MINIMUM NOT_EQUAL RESIZE_BILINEAR
         RESIZE_NEAREST_NEIGHBOR REVERSE_V2 SELECT SOFTMAX SPACE_TO_BATCH_ND
         UNIDIRECTIONAL_SEQUENCE_LSTM""",
@@ -43,6 +43,7 @@ FLAGS = (
     "quantizedBiasType",
 )
 TYPES = ("float32", "float16", "bool", "int8", "int16", "int32", "int64", "uint8", "int4")
+SECOND_TYPES = ("float32", "int8", "int16", "int64", "int4")
 
 
 def per_channel(count=3):
@@ -61,8 +62,8 @@ def op(kind, *inputs, output=None, **attrs):
 def test_never_beyond_what_the_runtime_registers(kind):
     for first, second, rank, attrs, quantization in itertools.product(
         TYPES,
-        TYPES,
-        (4, 5, 6, 7),
+        SECOND_TYPES,
+        (4, 5, 7),
         ({}, dict.fromkeys(FLAGS, 1), {"potScaleInt16": False}),
         (None, per_channel()),
     ):

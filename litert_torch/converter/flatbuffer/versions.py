@@ -19,14 +19,14 @@ INT32, UINT32, INT64 = DType.INT32, DType.UINT32, DType.INT64
 _INT8_INT16 = {INT8: 2, INT16: 3}
 
 _BY_DTYPE: dict[str, dict[DType, int]] = {
-    **dict.fromkeys(("ARG_MAX", "ARG_MIN"), {INT8: 2, BOOL: 3}),
+    **{key: {INT8: 2, BOOL: 3} for key in ("ARG_MAX", "ARG_MIN")},
     **dict.fromkeys(("AVERAGE_POOL_2D", "MAX_POOL_2D"), _INT8_INT16),
-    **dict.fromkeys(("COS", "SIN"), {F16: 2}),
-    **dict.fromkeys(("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"), {INT8: 2}),
-    **dict.fromkeys(("EXP", "LOG", "SQRT", "REDUCE_PROD"), {INT8: 2, INT16: 2}),
-    **dict.fromkeys(("GREATER", "LESS_EQUAL"), {INT8: 2}),
+    **{key: {F16: 2} for key in ("COS", "SIN")},
+    **{key: {INT8: 2} for key in ("DEPTH_TO_SPACE", "SPACE_TO_DEPTH")},
+    **{key: {INT8: 2, INT16: 2} for key in ("EXP", "LOG", "SQRT", "REDUCE_PROD")},
+    **{key: {INT8: 2} for key in ("GREATER", "LESS_EQUAL")},
     **dict.fromkeys(("LESS", "GREATER_EQUAL"), _INT8_INT16),
-    **dict.fromkeys(("LOG_SOFTMAX", "SPLIT_V", "SQUARED_DIFFERENCE", "SUM"), {INT8: 2}),
+    **{key: {INT8: 2} for key in ("LOG_SOFTMAX", "SPLIT_V", "SQUARED_DIFFERENCE", "SUM")},
     **dict.fromkeys(("LOGISTIC", "TANH"), _INT8_INT16),
     **dict.fromkeys(("MEAN", "MIRROR_PAD", "REDUCE_MAX", "REDUCE_MIN"), _INT8_INT16),
     **dict.fromkeys(("RELU6", "RSQRT", "TOPK_V2"), _INT8_INT16),

@@ -211,7 +211,7 @@ def shape_value(g: Graph, shape: Sequence[Size], *, infer: bool = False) -> Valu
     With `infer`, one dynamic size is written as -1, which RESHAPE works out by itself.
     """
     if dims.is_static(shape):
-        return const(list(shape), INT32)
+        return const(list(dims.static(shape)), INT32)
     dynamic = [s for s in shape if not isinstance(s, int)]
     if infer and len(dynamic) == 1:
         return const([s if isinstance(s, int) else -1 for s in shape], INT32)

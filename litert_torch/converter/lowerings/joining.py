@@ -90,10 +90,16 @@ def repeated(g: Graph, x: Value, multiples: Sequence[Size]) -> Value:
     axes = [i for i, m in enumerate(multiples) if m != 1]
     if all(x.shape[i] == 1 for i in axes):
         return broadcast(g, x, [s * m for s, m in zip(x.shape, multiples, strict=True)])
-    count = multiples[axes[0]]
-    if len(axes) == 1 and isinstance(count, int) and 1 <= count <= _MOST_CONCATENATED:
-        return tfl.concatenation(g, [x] * count, axis=axes[0])
+    if len(axes) == 1:
+        return _copies(g, x, axes[0], multiples[axes[0]])
     return tfl.tile(g, x, multiples)
+
+
+def _copies(g: Graph, x: Value, axis: int, count: Size) -> Value:
+    """X `count` times along `axis`."""
+    if isinstance(count, int) and 1 <= count <= _MOST_CONCATENATED:
+        return tfl.concatenation(g, [x] * count, axis=axis)
+    return tfl.tile(g, x, [count if a == axis else 1 for a in range(x.rank)])
 
 
 @lowers(aten.repeat.default)
@@ -117,7 +123,7 @@ def repeat_interleave(
         x, dim = tfl.reshape(g, x, (dims.numel(x.shape),)), 0
     dim %= x.rank
     outer, inner = dims.numel(x.shape[: dim + 1]), dims.numel(x.shape[dim + 1 :])
-    rows = repeated(g, tfl.reshape(g, x, (outer, 1, inner)), (1, repeats, 1))
+    rows = _copies(g, tfl.reshape(g, x, (outer, 1, inner)), 1, repeats)
     return tfl.reshape(g, rows, (*x.shape[:dim], x.shape[dim] * repeats, *x.shape[dim + 1 :]))
 
 

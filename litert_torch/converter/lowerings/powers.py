@@ -30,7 +30,7 @@ def sqrt(g: Graph, x: Value) -> Value:
 
 @lowers(aten.rsqrt.default)
 def rsqrt(g: Graph, x: Value) -> Value:
-    """One over the square root, in floats: RSQRT where x cannot be 0, of which XNNPACK makes NaN."""
+    """1 / sqrt(x), in floats; RSQRT only where x cannot be 0, of which XNNPACK makes NaN."""
     x = as_float(g, x)
     return tfl.rsqrt(g, x) if _is_shifted_up(x) else tfl.div(g, const(1.0, x.dtype), tfl.sqrt(g, x))
 
