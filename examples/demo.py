@@ -89,10 +89,8 @@ def convert(name: str, module: torch.nn.Module, args: tuple[torch.Tensor, ...]) 
     litert_torch.convert(module, args).export(path)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (1 << 20 if _is_mac() else 1 << 10)
-    print(
-        f"  converted in {seconds:.1f} s to {path} ({path.stat().st_size / 1e6:.1f} MB);", end=" "
-    )
-    print(f"peak memory of the whole process so far {peak:.0f} MB")
+    print(f"  converted in {seconds:.1f} s to {path} ({path.stat().st_size / 1e6:.1f} MB)")
+    print(f"  peak memory of the process so far: {peak:.0f} MB, PyTorch included")
     return litert_torch.load(path)
 
 

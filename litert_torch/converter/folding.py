@@ -15,7 +15,7 @@ from torch.utils import _pytree as pytree
 
 from litert_torch.converter import constants, ir
 from litert_torch.converter.constants import Constant
-from litert_torch.converter.dims import Dim
+from litert_torch.converter.dims import Dim, is_static, static
 from litert_torch.converter.dtypes import DType
 
 _KEEPS_INTEGERS = "quantized_decomposed::dequantize"  # folded, weights would be floats again
@@ -63,6 +63,8 @@ def fold(op: OpOverload[Any, Any], args: Any, kwargs: Any, fake: Any) -> Any:
     if op._schema.name.startswith(_KEEPS_INTEGERS):
         return None
     leaves, spec = pytree.tree_flatten((args, kwargs))
+    if op in _SHAPE_ONLY:
+        leaves = [_shape_of(leaf) for leaf in leaves]
     if any(isinstance(leaf, (ir.Value, Dim)) or not _is_known(leaf) for leaf in leaves):
         return None
     operands = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Folded))
@@ -83,6 +85,28 @@ def fold(op: OpOverload[Any, Any], args: Any, kwargs: Any, fake: Any) -> Any:
     if isinstance(fake, (tuple, list)):
         return [result(i, f) for i, f in enumerate(fakes)]
     return result(None, fake)
+
+
+aten = torch.ops.aten
+_SHAPE_ONLY = frozenset(
+    {
+        aten.full_like.default,
+        aten.new_full.default,
+        aten.new_ones.default,
+        aten.new_zeros.default,
+        aten.ones_like.default,
+        aten.zeros_like.default,
+    }
+)
+"""Ops that look at a tensor's shape and dtype only."""
+
+
+def _shape_of(leaf: Any) -> Any:
+    """A tensor of unknown contents in place of a Value with a static shape."""
+    if not isinstance(leaf, ir.Value) or not is_static(leaf.shape):
+        return leaf
+    shape, dtype = static(leaf.shape), getattr(torch, leaf.dtype)
+    return Folded(shape, dtype, ("empty", shape, dtype), lambda: torch.empty(shape, dtype=dtype))
 
 
 def as_values(tree: Any, compute_dtype: Callable[[torch.dtype], DType]) -> Any:

@@ -227,6 +227,23 @@ def test_reshapes_around_attention_are_merged():
     assert got.count("TRANSPOSE") == 2
 
 
+def test_repeated_heads_are_shared():
+    def function(g, q, k, v):
+        def repeated(x):
+            b, heads, *matrix = x.shape
+            wide = tfl.broadcast_to(
+                g, tfl.reshape(g, x, (b, heads, 1, *matrix)), (b, heads, 3, *matrix)
+            )
+            return tfl.reshape(g, wide, (b, heads * 3, *matrix))
+
+        scores = tfl.batch_matmul(g, q, tfl.transpose(g, repeated(k), [0, 1, 3, 2]))
+        return tfl.batch_matmul(g, tfl.softmax(g, scores), repeated(v))
+
+    graph = assert_passes_keep_results(function, (2, 6, 4, 5), (2, 2, 7, 5), (2, 2, 7, 5))
+    assert set(kinds(graph)) == {"RESHAPE", "BATCH_MATMUL", "SOFTMAX"}
+    assert max(v.rank for op in graph.ops for v in op.outputs) == 4
+
+
 def packed_attention(g, x):
     qkv = tfl.fully_connected(g, x, weights(18, 6), weights(18))
     parts = tfl.transpose(g, tfl.reshape(g, qkv, (1, 2, 5, 3, 6)), [3, 1, 2, 0, 4])

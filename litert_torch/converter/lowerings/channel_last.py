@@ -15,11 +15,20 @@ Pair = tuple[int, int]
 
 def to_channel_last(g: Graph, x: Value) -> Value:
     """[N, C, *spatial] as [N, *spatial, C]."""
+    if x.rank == 3:
+        # at rank 4 the direction shows, which the layout pass goes by
+        n, c, length = x.shape
+        image = tfl.transpose(g, tfl.reshape(g, x, (n, c, 1, length)), (0, 2, 3, 1))
+        return tfl.reshape(g, image, (n, length, c))
     return tfl.transpose(g, x, (0, *range(2, x.rank), 1))
 
 
 def to_channel_first(g: Graph, x: Value) -> Value:
     """[N, *spatial, C] as [N, C, *spatial]."""
+    if x.rank == 3:
+        n, length, c = x.shape
+        image = tfl.transpose(g, tfl.reshape(g, x, (n, 1, length, c)), (0, 3, 1, 2))
+        return tfl.reshape(g, image, (n, c, length))
     return tfl.transpose(g, x, (0, x.rank - 1, *range(1, x.rank - 1)))
 
 

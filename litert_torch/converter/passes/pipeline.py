@@ -1,6 +1,7 @@
 """The ordered list of passes, with the reason for each one's place."""
 
 from litert_torch.converter.passes import Pass, sweeping
+from litert_torch.converter.passes.attention import share_repeated_heads
 from litert_torch.converter.passes.dequantized import move_before_dequantize
 from litert_torch.converter.passes.fusion import (
     fold_offset,
@@ -56,6 +57,7 @@ PIPELINE: tuple[Pass, ...] = (
     sweeping(transpose_as_reshape),  # the layout leaves some around 1x1 images
     sweeping(merge_transposes),
     sweeping(transpose_into_matmul),  # before ranks are lowered: sees the plain last-axes swap
+    sweeping(share_repeated_heads),  # after transposes of keys became flags
     sweeping(lower_transpose_rank),
     sweeping(
         merge_reshapes,
