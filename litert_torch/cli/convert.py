@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from litert_torch.cli import reporting, sources
+from litert_torch.cli import conversion, reporting, sources
 
 _HELP = f"""Convert a PyTorch model to a LiteRT file.
 
@@ -57,7 +57,7 @@ def command(
     start = time.perf_counter()
     loaded = sources.load(source, **source_options)
     with reporting.quiet_runtime():
-        model, comparison = _converted(
+        model, comparison = conversion.converted(
             loaded, dynamic, strict, verify, tolerance, progress=not (quiet or as_json)
         )
     model.export(output)
@@ -85,61 +85,6 @@ def _check_output(output: str) -> None:
         folder = os.path.dirname(folder)
     if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
         raise click.ClickException(f"cannot write {output}: {folder} is not a writable folder")
-
-
-def _converted(
-    source: sources.Source,
-    dynamic: tuple[str, ...],
-    strict: bool,
-    verify: bool,
-    tolerance: float | None,
-    *,
-    progress: bool,
-) -> tuple[Any, Any]:
-    """The model, and its comparison with PyTorch or None."""
-    from litert_torch import verification
-    from litert_torch.converter.frontends.samples import with_dynamic_sizes
-    from litert_torch.errors import InvalidInputError
-    from litert_torch.progress import stages
-
-    if dynamic and source.program is not None:
-        raise click.UsageError("a .pt2 file has its dynamic sizes already; leave out --dynamic")
-    try:
-        signature = with_dynamic_sizes(source.signature, dynamic)
-    except InvalidInputError as error:
-        raise click.UsageError(str(error)) from error
-    with stages(None if progress else False) as stage:
-        if source.program is not None:
-            model = _from_program(source, stage)
-        else:
-            import litert_torch
-
-            model = litert_torch.convert(
-                signature.module,
-                signature.args,
-                signature.kwargs,
-                dynamic_shapes=signature.dynamic_shapes,
-                strict_export=strict,
-                progress=stage,
-            )
-        if not verify:
-            return model, None
-        stage("verify")
-        return model, verification.verify(model, signature, tolerance)
-
-
-def _from_program(source: sources.Source, stage: Any) -> Any:
-    from litert_torch import converter
-    from litert_torch.converter import flatbuffer
-    from litert_torch.runtime_bindings import LiteRTModel
-
-    assert source.program is not None
-    signature = source.signature
-    graph = converter.convert_program(
-        source.program, signature.name, signature.input_names, progress=stage
-    )
-    stage("write")
-    return LiteRTModel.from_temporary(lambda path: flatbuffer.to_file([graph], path))
 
 
 def _lines(record: dict[str, Any], comparison: Any) -> Iterator[str]:

@@ -5,11 +5,12 @@ from typing import Protocol
 
 from torch.export import ExportedProgram
 
-from litert_torch.converter import composites, passes
+from litert_torch.converter import composites, functionalize, passes
 from litert_torch.converter.frontends import module as module_frontend
 from litert_torch.converter.ir import Graph
 from litert_torch.converter.lower import lower
 from litert_torch.converter.signature import DEFAULT_SIGNATURE_NAME, Signature
+from litert_torch.converter.variables import Variables
 
 __all__ = [
     "DEFAULT_SIGNATURE_NAME",
@@ -37,20 +38,24 @@ def convert_signatures(
     progress: Progress = lambda stage: None,
 ) -> list[Graph]:
     """Each signature as an optimized graph, ready for `flatbuffer`; equal weights stay shared."""
-    graphs = []
+    programs = []
+    variables = Variables()
     for signature in signatures:
         progress(f"export {signature.name}")
-        program = module_frontend.export(signature, strict)
-        graphs.append(
-            convert_program(
-                program,
-                signature.name,
-                signature.input_names,
-                transforms=transforms,
-                progress=progress,
-            )
+        program = functionalize.functional(module_frontend.export(signature, strict))
+        variables.declare(program)
+        programs.append(program)
+    return [
+        convert_program(
+            program,
+            signature.name,
+            signature.input_names,
+            variables=variables,
+            transforms=transforms,
+            progress=progress,
         )
-    return graphs
+        for program, signature in zip(programs, signatures, strict=True)
+    ]
 
 
 def convert_program(
@@ -58,12 +63,13 @@ def convert_program(
     name: str,
     input_names: Sequence[str],
     *,
+    variables: Variables | None = None,
     transforms: Sequence[GraphTransform] = (),
     progress: Progress = lambda stage: None,
 ) -> Graph:
-    """One exported program as an optimized graph."""
+    """One exported program as an optimized graph; `variables` as `lower` takes it."""
     progress(f"lower {name}")
-    graph = lower(program, name, input_names)
+    graph = lower(program, name, input_names, variables)
     for g in [*graph.subgraphs(), graph]:
         composites.form(g)
     progress(f"optimize {name}")

@@ -20,7 +20,7 @@ from litert_torch.errors import UnsupportedCaseError
 MARK = "litert_torch.mark"
 """Kind of the ops that stand at the border of a composite until `form` runs."""
 
-_library = torch.library.Library("litert_torch", "DEF")
+_library: Any = torch.library.Library("litert_torch", "DEF")  # type: ignore[no-untyped-call]
 _library.define(
     "mark_tensor(Tensor x, str name, int position, str id, bool is_input, str attributes) "
     "-> Tensor",
@@ -75,9 +75,8 @@ def _first_to_end(graph: Graph, composites: list[_Composite]) -> _Composite:
 
 
 def _form_one(graph: Graph, composite: _Composite) -> None:
-    by_position = {"key": lambda op: op.attrs["position"]}
-    inputs = sorted(composite.inputs, **by_position)
-    outputs = sorted(composite.outputs, **by_position)
+    inputs = sorted(composite.inputs, key=_position)
+    outputs = sorted(composite.outputs, key=_position)
     replaced = {op.output: _operand(op) for op in inputs}
     if outputs and inputs:
         made = _composite_op(graph, inputs, outputs)
@@ -89,6 +88,10 @@ def _form_one(graph: Graph, composite: _Composite) -> None:
     marks = {*inputs, *outputs}
     graph.ops = [op for op in graph.ops if op not in marks]
     graph.replace_values(replaced)
+
+
+def _position(mark: Op) -> int:
+    return int(mark.attrs["position"])
 
 
 def _composite_op(graph: Graph, inputs: Sequence[Op], outputs: Sequence[Op]) -> Op:

@@ -6,6 +6,7 @@ time, so that peak memory does not grow with the model. Two constants with equal
 buffer in the file.
 """
 
+import hashlib
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -69,7 +70,7 @@ class Constant:
         return Constant(
             self.shape if shape is None else tuple(shape),
             dtype or self.dtype,
-            (key, *(c.key for c in operands)),
+            combined_key(key, *(c.key for c in operands)),
             lambda: function(*(c.read() for c in operands)),
         )
 
@@ -89,6 +90,11 @@ class Constant:
         if dtype == self.dtype:
             return self
         return self.derive(("astype", dtype), lambda x: x.astype(dtype.numpy), dtype=dtype)
+
+
+def combined_key(*parts: Hashable) -> bytes:
+    """A key for what is computed from `parts`; of fixed size, however long the computation."""
+    return hashlib.blake2b(repr(parts).encode(), digest_size=16).digest()
 
 
 def from_array(array: npt.ArrayLike, dtype: DType | str | None = None) -> Constant:

@@ -4,6 +4,7 @@ Nothing is computed while the graph is built: a `Folded` remembers the op and it
 that a folded weight costs no memory and has exactly the value that eager PyTorch gives it.
 """
 
+import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,6 +15,7 @@ from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 from litert_torch.converter import constants, ir
+from litert_torch.converter.complex_values import ComplexValue
 from litert_torch.converter.constants import Constant
 from litert_torch.converter.dims import Dim, is_static, static
 from litert_torch.converter.dtypes import DType
@@ -42,6 +44,13 @@ class Folded:
         """Bytes of the tensor."""
         return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
 
+    def part(self, take: Callable[[torch.Tensor], torch.Tensor]) -> "Folded":
+        """The real or imaginary part of a complex tensor; `take` is torch.real or torch.imag."""
+        key = (take.__name__, self.key)
+        return Folded(
+            self.shape, self.dtype.to_real(), key, lambda: take(self.compute().resolve_conj())
+        )
+
     def constant(self, dtype: DType) -> Constant:
         """The constant, converted to `dtype`."""
         stored = DType(str(self.dtype).removeprefix("torch."))
@@ -65,26 +74,56 @@ def fold(op: OpOverload[Any, Any], args: Any, kwargs: Any, fake: Any) -> Any:
     leaves, spec = pytree.tree_flatten((args, kwargs))
     if op in _SHAPE_ONLY:
         leaves = [_shape_of(leaf) for leaf in leaves]
-    if any(isinstance(leaf, (ir.Value, Dim)) or not _is_known(leaf) for leaf in leaves):
+    if any(
+        isinstance(leaf, (ir.Value, ComplexValue, Dim)) or not _is_known(leaf) for leaf in leaves
+    ):
         return None
     operands = sum(leaf.nbytes for leaf in leaves if isinstance(leaf, Folded))
     if sum(_nbytes(f) for f in fakes) > max(_ALWAYS, operands):
         return None
-    key = (str(op), str(spec), *(_leaf_key(leaf) for leaf in leaves))
-
-    def compute() -> Any:
-        real = [leaf.compute() if isinstance(leaf, Folded) else leaf for leaf in leaves]
-        real_args, real_kwargs = pytree.tree_unflatten(real, spec)
-        with torch.no_grad():
-            return op(*real_args, **real_kwargs)
+    key = constants.combined_key(str(op), str(spec), *(_leaf_key(leaf) for leaf in leaves))
+    call = _Call(op, leaves, spec, key)
 
     def result(i: int | None, f: torch.Tensor) -> Folded:
         shape = tuple(int(s) for s in f.shape)
-        return Folded(shape, f.dtype, (key, i), lambda: compute() if i is None else compute()[i])
+        compute = call.run if i is None else lambda: call.run()[i]
+        return Folded(shape, f.dtype, (key, i), compute)
 
     if isinstance(fake, (tuple, list)):
         return [result(i, f) for i, f in enumerate(fakes)]
     return result(None, fake)
+
+
+@dataclass(frozen=True, eq=False)
+class _Call:
+    """An op on constants, run when a result is read."""
+
+    op: OpOverload[Any, Any]
+    leaves: list[Any]
+    spec: pytree.TreeSpec
+    key: bytes
+
+    def run(self) -> Any:
+        """The op's results; what several operands share is computed once for each read."""
+        outermost = not hasattr(_reading, "results")
+        if outermost:
+            _reading.results = {}
+        try:
+            if self.key not in _reading.results:
+                _reading.results[self.key] = self._compute()
+            return _reading.results[self.key]
+        finally:
+            if outermost:
+                del _reading.results
+
+    def _compute(self) -> Any:
+        real = [leaf.compute() if isinstance(leaf, Folded) else leaf for leaf in self.leaves]
+        args, kwargs = pytree.tree_unflatten(real, self.spec)
+        with torch.no_grad():
+            return self.op(*args, **kwargs)
+
+
+_reading = threading.local()
 
 
 aten = torch.ops.aten
@@ -110,12 +149,14 @@ def _shape_of(leaf: Any) -> Any:
 
 
 def as_values(tree: Any, compute_dtype: Callable[[torch.dtype], DType]) -> Any:
-    """The tree with each `Folded` as a constant `Value` of the type it is computed in."""
+    """The tree with each `Folded` as a constant of the type it is computed in, complex ones as pairs."""
 
     def value(leaf: Any) -> Any:
-        if isinstance(leaf, Folded):
-            return ir.const(leaf.constant(compute_dtype(leaf.dtype)))
-        return leaf
+        if not isinstance(leaf, Folded):
+            return leaf
+        if leaf.dtype.is_complex:
+            return ComplexValue(value(leaf.part(torch.real)), value(leaf.part(torch.imag)))
+        return ir.const(leaf.constant(compute_dtype(leaf.dtype)))
 
     return pytree.tree_map(value, tree)
 

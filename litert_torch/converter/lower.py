@@ -19,11 +19,13 @@ from torch.utils import _pytree as pytree
 
 from litert_torch.converter import decompositions, dims, folding, functionalize
 from litert_torch.converter import litert_ops as tfl
+from litert_torch.converter.complex_values import ComplexValue, from_interleaved, interleaved
 from litert_torch.converter.ir import Graph, Source, TensorType, Value
-from litert_torch.converter.lowerings import lowers
+from litert_torch.converter.lowerings import lowers, lowers_complex
 from litert_torch.converter.registry import AtenOp, Body, Lowering
 from litert_torch.converter.signature import output_names
 from litert_torch.converter.torch_types import compute_dtype, dtype_of, shape_of, to_size
+from litert_torch.converter.variables import Variables, used_placeholders
 from litert_torch.errors import (
     ConversionError,
     InvalidGraphError,
@@ -32,25 +34,36 @@ from litert_torch.errors import (
 )
 
 
-def lower(program: ExportedProgram, name: str, input_names: Sequence[str]) -> Graph:
+def lower(
+    program: ExportedProgram,
+    name: str,
+    input_names: Sequence[str],
+    variables: Variables | None = None,
+) -> Graph:
     """The program as a LiteRT graph with signature `name`.
 
     Args:
         program: What torch.export returned, of any dialect.
         name: The signature's name.
         input_names: One for each leaf of the sample inputs, constants included.
+        variables: The buffers written by any program of the same file; by default, by this one.
 
     Raises:
         UnsupportedOpError: lists every op without a lowering, with the user's lines.
         UnsupportedCaseError: an op cannot be expressed with these arguments.
     """
     program = functionalize.functional(program)
+    if variables is None:
+        variables = Variables()
+        variables.declare(program)
     graph = Graph(name=name)
     state = _Lowering(graph, lowers.all())
+    state.variables = variables
     state.require_lowerings(program)
     state.bind_inputs(program, input_names)
     state.run(program.graph_module)
     _bind_outputs(graph, program, state.results)
+    _assign_variables(graph, program, state)
     graph.remove_dead_ops()
     graph.verify()
     return graph
@@ -64,12 +77,17 @@ class _Lowering:
         self.table = table
         self.decomposer = decompositions.Decomposer()
         self.results: list[Any] = []
+        self.variables = Variables()
+        self.handles: dict[str, Value] = {}
 
     def require_lowerings(self, program: ExportedProgram) -> None:
         """Raise one error for all ops that have neither lowering nor decomposition."""
-        user_inputs = set(program.graph_signature.user_inputs)
+        inputs = set(program.graph_signature.user_inputs)
+        for spec in program.graph_signature.input_specs:
+            if spec.kind == InputKind.BUFFER and self.variables.holds(_tensor_of(program, spec)):
+                inputs.add(spec.arg.name)
         module = program.graph_module
-        varying = {n for n in module.graph.nodes if n.op == "placeholder" and n.name in user_inputs}
+        varying = {n for n in module.graph.nodes if n.op == "placeholder" and n.name in inputs}
         missing: dict[str, list[Source]] = defaultdict(list)
         for node in self._not_lowered(module, varying):
             missing[str(node.target)].append(source_of(node))
@@ -86,38 +104,43 @@ class _Lowering:
             if varying.isdisjoint(node.all_input_nodes) and folding.is_deterministic(node.target):
                 continue
             varying.add(node)
-            if self._is_plain(node) or node.target in self.table:
+            if self._is_plain(node) or node.target in table_for(node, self.table):
                 continue
             body = self._expansion(node)
             if body is None or any(self._not_lowered(body, _placeholders(body))):
                 yield node
 
     def _is_plain(self, node: torch.fx.Node) -> bool:
-        """A node that needs no lowering of its own: sizes, assertions, tuple access, in-place ops."""
+        """A node that needs no lowering of its own: sizes, assertions, tuple access."""
         return (
             node.target is operator.getitem
             or is_size(node)
             or is_assertion(node)
-            or functionalize.functional_form(node.target) in self.table
         )
 
     def _expansion(self, node: torch.fx.Node) -> torch.fx.GraphModule | None:
         if isinstance(node.target, HigherOrderOperator):
             return inlined_body(node)
         args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda n: n.meta["val"])
-        target = functionalize.functional_form(node.target) or node.target
-        return self.decomposer.trace(target, args, kwargs)
+        return self.decomposer.trace(node.target, args, kwargs)
 
     def bind_inputs(self, program: ExportedProgram, names: Sequence[str]) -> None:
         """Make a graph input, or a constant, of every placeholder of the program."""
         placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
         left = iter(names)
         self.inputs: list[Any] = []
+        used = used_placeholders(program)
         for node, spec in zip(placeholders, program.graph_signature.input_specs, strict=True):
             if spec.kind == InputKind.USER_INPUT:
                 self.inputs.append(self._user_input(node, spec, next(left)))
+                continue
+            tensor = _tensor_of(program, spec)
+            if node.name in used and self.variables.holds(tensor):
+                target = str(spec.target)
+                self.handles[target], value = self.variables.read(self.graph, target, tensor)
+                self.inputs.append(value)
             else:
-                self.inputs.append(folding.Folded.of_tensor(_tensor_of(program, spec)))
+                self.inputs.append(folding.Folded.of_tensor(tensor))
 
     def _user_input(self, node: torch.fx.Node, spec: InputSpec, name: str) -> Any:
         if isinstance(spec.arg, ConstantArgument):
@@ -125,16 +148,19 @@ class _Lowering:
         fake = node.meta["val"]
         if not isinstance(fake, torch.Tensor):
             return to_size(fake)
-        value = Value(TensorType(shape_of(fake), dtype_of(fake.dtype)), name=name)
+        pair = (2,) if fake.is_complex() else ()
+        dtype = fake.dtype.to_real() if pair else fake.dtype
+        value = Value(TensorType((*shape_of(fake), *pair), dtype_of(dtype)), name=name)
         self.graph.inputs.append(value)
         self.graph.input_names.append(name)
+        if pair:
+            return from_interleaved(self.graph, tfl.cast(self.graph, value, compute_dtype(dtype)))
         return tfl.cast(self.graph, value, compute_dtype(fake.dtype))
 
     def run(self, module: torch.fx.GraphModule, inputs: Sequence[Any] | None = None) -> None:
         """Lower every node of `module`, whose placeholders are `inputs`."""
         given = iter(self.inputs if inputs is None else inputs)
         values: dict[torch.fx.Node, Any] = {}
-        aliases = functionalize.Identity()
         outer = self.graph.source
         for node in module.graph.nodes:
             if node.op == "placeholder":
@@ -143,33 +169,24 @@ class _Lowering:
                 values[node] = _attribute(module, node.target)
             elif node.op == "output":
                 self.results = [
-                    values[aliases.of(n)] if isinstance(n, torch.fx.Node) else n
+                    values[n] if isinstance(n, torch.fx.Node) else n
                     for n in pytree.tree_leaves(node.args, is_leaf=lambda x: x is None)
                 ]
             elif not is_assertion(node):
                 self.graph.source = source_of(node, outer)
-                self._call(node, values, aliases)
+                self._call(node, values)
         self.graph.source = outer
 
-    def _call(
-        self, node: torch.fx.Node, values: dict[torch.fx.Node, Any], aliases: "functionalize.Identity"
-    ) -> None:
+    def _call(self, node: torch.fx.Node, values: dict[torch.fx.Node, Any]) -> None:
         if is_size(node):
             values[node] = to_size(node.meta["val"])
             return
-        args, kwargs = torch.fx.node.map_arg(
-            (node.args, node.kwargs), lambda n: values[aliases.of(n)]
-        )
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), values.__getitem__)
         args, kwargs = pytree.tree_map(to_size, (args, kwargs))
         if node.target is operator.getitem:
             values[node] = args[0][args[1]]
             return
-        in_place = functionalize.functional_form(node.target)
-        target = in_place or node.target
-        result = self._lower_op(node, target, args, kwargs)
-        if in_place:
-            aliases.assign(node, node.args[0])
-        values[node] = result
+        values[node] = self._lower_op(node, node.target, args, kwargs)
 
     def _lower_op(
         self, node: torch.fx.Node, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -180,11 +197,12 @@ class _Lowering:
             if folded is not None:
                 return folded
         args = pytree.tree_map_only(torch.fx.GraphModule, self._body, args)
-        if not (isinstance(target, HigherOrderOperator) and target in self.table):
+        table = table_for(node, self.table)
+        if not (isinstance(target, HigherOrderOperator) and target in table):
             args, kwargs = folding.as_values((args, kwargs), compute_dtype)
         try:
-            if target in self.table:
-                result = self.table[target](self.graph, *args, **kwargs)
+            if target in table:
+                result = table[target](self.graph, *args, **kwargs)
             else:
                 result = self._inline(node, args, kwargs)
             return self._checked(target, result, fake)
@@ -233,7 +251,11 @@ class _Lowering:
 
     def _checked(self, target: Any, result: Any, fake: Any) -> Any:
         """`result`, which must have the shape and dtype that PyTorch says."""
-        if isinstance(fake, torch.Tensor) and isinstance(result, Value):
+        if isinstance(fake, torch.Tensor) and isinstance(result, ComplexValue):
+            part = torch.empty_like(fake, dtype=fake.dtype.to_real())
+            for v in (result.real, result.imag):
+                self._checked(target, v, part)
+        elif isinstance(fake, torch.Tensor) and isinstance(result, Value):
             want = TensorType(shape_of(fake), compute_dtype(fake.dtype))
             if not dims.same_shape(result.shape, want.shape) or result.dtype != want.dtype:
                 raise InvalidGraphError(
@@ -244,6 +266,17 @@ class _Lowering:
             for r, f in zip(result, fake, strict=False):
                 self._checked(target, r, f)
         return result
+
+
+def table_for(
+    node: torch.fx.Node, table: Mapping[AtenOp, Lowering]
+) -> Mapping[AtenOp, Lowering]:
+    """`table`, or the one for complex numbers where an operand or a result of `node` is complex."""
+    near = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
+    for leaf in pytree.tree_leaves((near, node.args)):
+        if isinstance(leaf, complex) or (isinstance(leaf, torch.Tensor) and leaf.is_complex()):
+            return lowers_complex.all()
+    return table
 
 
 def _placeholders(module: torch.fx.GraphModule) -> set[torch.fx.Node]:
@@ -316,12 +349,6 @@ def _bind_outputs(graph: Graph, program: ExportedProgram, results: Sequence[Any]
     specs = program.graph_signature.output_specs
     node = next(n for n in reversed(program.graph.nodes) if n.op == "output")
     fakes = [n.meta["val"] if isinstance(n, torch.fx.Node) else n for n in node.args[0]]
-    mutated = [s.target for s in specs if s.kind == OutputKind.BUFFER_MUTATION]
-    if mutated:
-        raise UnsupportedCaseError(
-            f"the module writes its buffer {', '.join(map(repr, mutated))}; state is not converted "
-            "yet: pass it in and return it"
-        )
     names = iter(output_names(program.call_spec.out_spec))
     for spec, result, fake in zip(specs, results, fakes, strict=True):
         if spec.kind != OutputKind.USER_OUTPUT:
@@ -334,9 +361,21 @@ def _bind_outputs(graph: Graph, program: ExportedProgram, results: Sequence[Any]
                 f"output '{name}' is {type(fake).__name__}, not a tensor: return tensors only"
             )
         (value,) = folding.as_values([result], compute_dtype)
-        value = tfl.cast(graph, value, dtype_of(fake.dtype))
+        dtype = fake.dtype
+        if isinstance(value, ComplexValue):
+            value, dtype = interleaved(graph, value), dtype.to_real()
+        value = tfl.cast(graph, value, dtype_of(dtype))
         graph.outputs.append(_own_tensor(graph, value))
         graph.output_names.append(name)
+
+
+def _assign_variables(graph: Graph, program: ExportedProgram, state: _Lowering) -> None:
+    """Keep the new values of the buffers that the program writes."""
+    for spec, result in zip(program.graph_signature.output_specs, state.results, strict=True):
+        if spec.kind != OutputKind.BUFFER_MUTATION:
+            continue
+        (value,) = folding.as_values([result], compute_dtype)
+        tfl.assign_variable(graph, state.handles[str(spec.target)], value)
 
 
 def _own_tensor(graph: Graph, value: Value) -> Value:

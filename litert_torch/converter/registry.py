@@ -83,9 +83,20 @@ class Lowerings:
 def _check_signature(op: OpOverload[Any, Any], function: Lowering) -> None:
     """A lowering takes the graph, then the op's own arguments with the op's own defaults."""
     have = list(inspect.signature(function).parameters.values())[1:]
-    want = op._schema.arguments
-    if [_name_and_default(a) for a in want] != [(p.name, p.default) for p in have]:
+    want = list(signature_of(op).parameters.values())[1:]
+    if [(p.name, p.default) for p in want] != [(p.name, p.default) for p in have]:
         raise TypeError(f"{function.__name__} must take (graph, ...) as in '{op._schema}'")
+
+
+def signature_of(op: OpOverload[Any, Any]) -> inspect.Signature:
+    """What a lowering of `op` takes."""
+    plain, keyword = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+    parameters = [inspect.Parameter("g", plain)]
+    for a in op._schema.arguments:
+        name, default = _name_and_default(a)
+        kind = keyword if a.kwarg_only else plain
+        parameters.append(inspect.Parameter(name, kind, default=default))
+    return inspect.Signature(parameters)
 
 
 def _name_and_default(argument: Any) -> tuple[str, Any]:

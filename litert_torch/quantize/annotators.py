@@ -71,7 +71,6 @@ _SAME_SCALE = frozenset(
         aten.transpose.int,
         aten.squeeze.dim,
         aten.unsqueeze.default,
-        *_POOLS,
         aten.view.default,
         aten.reshape.default,
         aten.slice.Tensor,
@@ -207,30 +206,26 @@ def annotate_recurrent(node: Node, config: QuantizationConfig) -> None:
         _annotate(result, {}, config.output_activation)
 
 
-STATIC: tuple[Annotator, ...] = (
-    annotate_weighted,
-    annotate_average_pool,
-    annotate_recurrent,
-    annotate_max_pool,
-    annotate_binary,
-    annotate_concatenation,
-    annotate_fixed_range,
+def annotate_shared_scale(node: Node, config: QuantizationConfig) -> None:
+    """What keeps the scale of what it reads is quantized as what it reads is."""
+    if node.target not in _SAME_SCALE or is_annotated([node]):
+        return
+    x: Any = node.args[0]
+    if _output_spec(x) is not None:
+        shared = SharedQuantizationSpec(x)
+        _annotate(node, {x: shared}, shared)
+
+
+PHASES: tuple[tuple[Annotator, ...], ...] = (
+    (annotate_weighted,),  # first: takes the relu after it
+    (annotate_recurrent, annotate_binary, annotate_concatenation),
+    # last, so that what they share a scale with has one
+    (annotate_average_pool, annotate_max_pool, annotate_fixed_range, annotate_shared_scale),
 )
-"""In the order they run; pools come after what they share a scale with."""
+"""Each phase goes over the whole graph in order of execution."""
 
 DYNAMIC: tuple[Annotator, ...] = (annotate_weighted,)
 """Where LiteRT computes the scales of activations by itself."""
-
-
-def share_scales(graph: torch.fx.Graph) -> None:
-    """Ops that keep the scale of what they read are quantized as what they read is."""
-    for node in graph.nodes:
-        if node.op != "call_function" or node.target not in _SAME_SCALE or is_annotated([node]):
-            continue
-        x = node.args[0]
-        if isinstance(x, Node) and _output_spec(x) is not None:
-            shared = SharedQuantizationSpec(x)
-            _annotate(node, {x: shared}, shared)
 
 
 def _output_spec(node: Any) -> Spec | None:

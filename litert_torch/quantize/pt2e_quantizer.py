@@ -147,13 +147,14 @@ class PT2EQuantizer(Quantizer):  # type: ignore[misc]  # torchao has no type inf
     def annotate(self, model: torch.fx.GraphModule) -> torch.fx.GraphModule:
         """Mark the tensors to quantize in the nodes' meta data."""
         configs = {n: self._config_of(n) for n in model.graph.nodes if n.op == "call_function"}
-        for annotator in annotators.STATIC:
+        for phase in annotators.PHASES:
             for node, config in configs.items():
-                if config is None:
-                    continue
-                if not config.is_dynamic or annotator in annotators.DYNAMIC:
+                for annotator in phase:
+                    if config is None or (
+                        config.is_dynamic and annotator not in annotators.DYNAMIC
+                    ):
+                        continue
                     annotator(node, config)
-        annotators.share_scales(model.graph)
         return model
 
     def validate(self, model: torch.fx.GraphModule) -> None:

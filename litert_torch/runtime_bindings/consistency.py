@@ -11,6 +11,7 @@ import numpy as np
 
 from litert_torch.errors import InvalidModelFileError
 
+_EMPTY = np.empty(0, np.int32)
 _LARGEST_TENSOR = 2**47  # bytes; more than any address space has
 
 _BITS = {
@@ -73,12 +74,28 @@ def _problems(model: Any, file_size: int) -> Iterable[str]:
             yield f"it uses operator number {builtin_code(code)}, which LiteRT does not have"
         if builtin_operators()[builtin_code(code)] == "CUSTOM" and not code.CustomCode():
             yield f"operator code {i} is custom, but has no name"
-    for i in range(model.SubgraphsLength()):
-        yield from _subgraph(model, i, file_size)
-    yield from _call_cycles(model)
+    counts = _Counts(model, file_size)
+    for i in range(counts.subgraphs):
+        yield from _subgraph(model.Subgraphs(i), i, counts)
+    yield from _call_cycles(counts.calls)
     yield from _signatures(model)
     for i in range(model.MetadataLength()):
         yield from _index("metadata", model.Metadata(i).Buffer(), model.BuffersLength(), "buffers")
+
+
+class _Counts:
+    """What the parts of a file may refer to, read once."""
+
+    def __init__(self, model: Any, file_size: int) -> None:
+        self.file_size = file_size
+        self.codes = model.OperatorCodesLength()
+        self.subgraphs = model.SubgraphsLength()
+        self.buffers = [_nbytes(model.Buffers(i)) for i in range(model.BuffersLength())]
+        self.calls: dict[int, set[int]] = {i: set() for i in range(self.subgraphs)}
+
+
+def _nbytes(buffer: Any) -> int:
+    return int(buffer.Size() if buffer.Offset() > 1 else buffer.DataLength())
 
 
 def _buffers(model: Any, file_size: int) -> Iterable[str]:
@@ -89,29 +106,29 @@ def _buffers(model: Any, file_size: int) -> Iterable[str]:
             yield f"buffer {i} ends at byte {end}, but the file has {file_size} (cut short?)"
 
 
-def _subgraph(model: Any, number: int, file_size: int) -> Iterable[str]:
-    graph = model.Subgraphs(number)
+def _subgraph(graph: Any, number: int, counts: _Counts) -> Iterable[str]:
     count = graph.TensorsLength()
     where = f"subgraph {number}"
     for i in range(count):
-        yield from _tensor(model, graph.Tensors(i), f"tensor {i} of {where}", count)
+        yield from _tensor(graph.Tensors(i), f"tensor {i} of {where}", count, counts.buffers)
     yield from _indices(f"inputs of {where}", _numbers(graph, "Inputs"), count)
     yield from _indices(f"outputs of {where}", _numbers(graph, "Outputs"), count)
     for i in range(graph.OperatorsLength()):
         operator = graph.Operators(i)
         label = f"operator {i} of {where}"
-        yield from _index(label, operator.OpcodeIndex(), model.OperatorCodesLength(), "codes")
+        yield from _index(label, operator.OpcodeIndex(), counts.codes, "codes")
         for vector in ("Inputs", "Outputs", "Intermediates"):
             yield from _indices(label, _numbers(operator, vector), count, optional=True)
-        end = operator.LargeCustomOptionsOffset() + operator.LargeCustomOptionsSize()
-        if operator.LargeCustomOptionsOffset() > 1 and end > file_size:
-            yield f"the options of {label} end at byte {end}, but the file has {file_size}"
+        start = operator.LargeCustomOptionsOffset()
+        if start > 1 and start + operator.LargeCustomOptionsSize() > counts.file_size:
+            yield f"the options of {label} end behind byte {counts.file_size}, the last one"
         for callee in _callees(operator):
-            yield from _index(label, callee, model.SubgraphsLength(), "subgraphs")
+            yield from _index(label, callee, counts.subgraphs, "subgraphs")
+            counts.calls[number].add(callee)
 
 
-def _tensor(model: Any, tensor: Any, label: str, count: int) -> Iterable[str]:
-    yield from _index(label, tensor.Buffer(), model.BuffersLength(), "buffers")
+def _tensor(tensor: Any, label: str, count: int, buffers: list[int]) -> Iterable[str]:
+    yield from _index(label, tensor.Buffer(), len(buffers), "buffers")
     kind = tensor_types().get(tensor.Type())
     if kind is None:
         yield f"{label} is of type number {tensor.Type()}, which LiteRT does not have"
@@ -125,9 +142,8 @@ def _tensor(model: Any, tensor: Any, label: str, count: int) -> Iterable[str]:
     needed = math.prod(shape) * _BITS.get(kind, 0) / 8
     if needed > _LARGEST_TENSOR:
         yield f"{label} of shape {shape} is too large"
-    buffer = model.Buffers(tensor.Buffer())
-    have = buffer.Size() if buffer.Offset() > 1 else buffer.DataLength()
-    if have and tensor.Sparsity() is None and have < needed:
+    have = buffers[tensor.Buffer()]
+    if 0 < have < needed and tensor.Sparsity() is None:
         yield f"{label} of shape {shape} needs {math.ceil(needed)} bytes, but has {have}"
     yield from _quantization(tensor.Quantization(), shape, label, count)
 
@@ -185,13 +201,8 @@ def _subgraph_fields(enumeration: str) -> dict[int, tuple[Any, tuple[str, ...]]]
     return found
 
 
-def _call_cycles(model: Any) -> Iterable[str]:
+def _call_cycles(calls: dict[int, set[int]]) -> Iterable[str]:
     """Subgraphs that run themselves, which would never end."""
-    calls: dict[int, set[int]] = {}
-    for i in range(model.SubgraphsLength()):
-        graph = model.Subgraphs(i)
-        operators = (graph.Operators(k) for k in range(graph.OperatorsLength()))
-        calls[i] = {callee for operator in operators for callee in _callees(operator)}
     while calls:
         leaves = [i for i, callees in calls.items() if callees.isdisjoint(calls)]
         if not leaves:
@@ -222,15 +233,15 @@ def _signatures(model: Any) -> Iterable[str]:
 
 def _numbers(table: Any, vector: str) -> Any:
     """A vector of integers; empty where absent."""
-    if not getattr(table, f"{vector}Length")():
-        return np.empty(0, np.int64)
-    return getattr(table, f"{vector}AsNumpy")()
+    found = getattr(table, f"{vector}AsNumpy")()
+    return found if isinstance(found, np.ndarray) else _EMPTY
 
 
 def _indices(label: str, found: Any, count: int, *, optional: bool = False) -> Iterable[str]:
     lowest = -1 if optional else 0
-    if found.size and (found.min() < lowest or found.max() >= count):
-        yield f"{label} refer to tensor {found[(found < lowest) | (found >= count)][0]} of {count}"
+    wrong = [n for n in found.tolist() if not lowest <= n < count]
+    if wrong:
+        yield f"{label} refer to tensor {wrong[0]} of {count}"
 
 
 def _index(label: str, found: int, count: int, what: str) -> Iterable[str]:

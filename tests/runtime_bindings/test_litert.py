@@ -55,7 +55,7 @@ def test_sizes_may_change_from_call_to_call():
 def test_int64_is_exact_and_takes_int32():
     model = small.model(small.add_int64())
     big = np.full((2, 3), 2**41, np.int64)
-    assert model(big).tolist() == (big + [1, 2, 2**40]).tolist()
+    assert model(big).tolist() == (big + np.array([1, 2, 2**40])).tolist()
     assert model(np.ones((2, 3), np.int32)).tolist() == [[2, 3, 2**40 + 1]] * 2
     assert model([[1, 2, 3], [4, 5, 6]]).dtype == np.int64
 
@@ -112,7 +112,9 @@ def test_sizes_that_do_not_go_together_are_refused_and_leave_the_model_usable():
     types = {f"args_{i}": ((r, 3), "float32") for i, r in enumerate(rows)}
     graph = small.graph_of(
         types,
-        lambda g, a, b: {"output_0": g.emit("ADD", [a, b], small.TensorType((rows[0], 3), a.dtype))},
+        lambda g, a, b: {
+            "output_0": g.emit("ADD", [a, b], small.TensorType((rows[0], 3), a.dtype))
+        },
     )
     model = small.model(graph)
     ones = [np.ones((n, 3), np.float32) for n in (2, 3)]
@@ -215,5 +217,5 @@ def test_a_file_that_the_runtime_refuses_is_named(tmp_path):
     data[at] = 99
     path = tmp_path / "future.tflite"
     path.write_bytes(data)
-    with pytest.raises(InvalidModelFileError, match="future.tflite.*version"):
+    with pytest.raises(InvalidModelFileError, match=r"future\.tflite.*version"):
         litert_torch.load(path)(x(2))

@@ -85,7 +85,7 @@ class _ModelBuilder:
         self.constants: list[Constant] = []
         self._buffers: dict[Hashable, int] = {}
         self._codes: dict[tuple[str, str, int], int] = {}
-        every = [*graphs, *(s for g in graphs for s in g.subgraphs())]
+        every = list(dict.fromkeys([*graphs, *(s for g in graphs for s in g.subgraphs())]))
         self._index: dict[Any, int] = {g: i for i, g in enumerate(every)}
         self.model = schema.ModelT()
         self.model.version = 3

@@ -10,4 +10,5 @@ from litert_torch.converter.litert_ops.indexing import *
 from litert_torch.converter.litert_ops.movement import *
 from litert_torch.converter.litert_ops.neural import *
 from litert_torch.converter.litert_ops.quantization import *
+from litert_torch.converter.litert_ops.random import *
 from litert_torch.converter.litert_ops.reduction import *

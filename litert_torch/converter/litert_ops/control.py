@@ -1,8 +1,9 @@
-"""Operators that run other graphs, and custom operators."""
+"""Operators that run other graphs or keep state, and custom operators."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, TensorType, Value
 
 
@@ -51,3 +52,24 @@ def stablehlo_composite(
     }
     return g.emit_many("STABLEHLO_COMPOSITE", inputs, types, **fields)
 
+
+
+def call_once(g: Graph, init: Graph) -> None:
+    """Run `init`, which takes and gives nothing, unless the interpreter has done so before."""
+    g.emit_many("CALL_ONCE", [], [], initSubgraphIndex=init)
+
+
+def var_handle(g: Graph, name: str) -> Value:
+    """A reference to the variable of that name."""
+    resource = TensorType((), DType.RESOURCE)
+    return g.emit("VAR_HANDLE", [], resource, container="", sharedName=name)
+
+
+def read_variable(g: Graph, handle: Value, type: TensorType) -> Value:  # noqa: A002
+    """What the variable holds, of `type`."""
+    return g.emit("READ_VARIABLE", [handle], type)
+
+
+def assign_variable(g: Graph, handle: Value, value: Value) -> None:
+    """Keep `value` in the variable, for later ops and later calls."""
+    g.emit_many("ASSIGN_VARIABLE", [handle, value], [])

@@ -8,3 +8,6 @@ decomposed by PyTorch's own decomposition where there is one (`converter/decompo
 from litert_torch.converter.registry import Lowerings
 
 lowers = Lowerings(__name__)
+
+lowers_complex = Lowerings(__name__)
+"""The same for calls in which a tensor or number is complex; tensors are `ComplexValue`s."""

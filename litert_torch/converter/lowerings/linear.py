@@ -52,7 +52,7 @@ def _product(g: Graph, x: Value, other: Value) -> Value:
     if _is_constant_matrix(other):
         return _by_weight(g, x, tfl.transpose(g, other, (1, 0)), None)
     if _is_constant_matrix(x):
-        return _swapped(g, _by_weight(g, _swapped(g, other), x, None))
+        return swapped(g, _by_weight(g, swapped(g, other), x, None))
     if other.rank == 2 and x.rank > 2:
         rows = tfl.reshape(g, x, (dims.numel(x.shape[:-1]), x.shape[-1]))
         y = tfl.batch_matmul(g, rows, other)
@@ -64,7 +64,7 @@ def _is_constant_matrix(x: Value) -> bool:
     return tfl.is_constant(x) and x.rank == 2
 
 
-def _swapped(g: Graph, x: Value) -> Value:
+def swapped(g: Graph, x: Value) -> Value:
     """The last two axes exchanged."""
     return tfl.transpose(g, x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
 

@@ -1,0 +1,56 @@
+"""Runs the OpInfo database: `python -m tests.conformance --help`."""
+
+import argparse
+import os
+import re
+import sys
+import time
+from pathlib import Path
+
+from tests.conformance import checking, report, samples, workers
+from tests.conformance.workers import Task
+
+ROOT = Path(__file__).parents[2]
+
+
+def main():
+    arguments = _parser().parse_args()
+    checking.quiet()
+    names = [n for n in samples.entries() if re.search(arguments.only, n)]
+    kinds = arguments.dtypes.split(",")
+    tasks = [Task(n, k) for n in names for k in samples.dtypes_of(n) if k in kinds]
+    start = time.monotonic()
+    results = []
+    for result in workers.run(
+        tasks, jobs=arguments.jobs, limit=arguments.limit, export=arguments.export
+    ):
+        results.append(result)
+        if arguments.verbose and result.verdict.status not in (
+            checking.PASSED,
+            checking.NOT_APPLICABLE,
+        ):
+            v = result.verdict
+            print(f"{result.task.name} {result.task.kind} #{result.number} {v.status}: "
+                  f"{v.detail[:arguments.width]} <- {result.call[:200]}", flush=True)  # fmt: skip
+    table = report.entries(results, names)
+    minutes = (time.monotonic() - start) / 60
+    report.write(table, arguments.output, minutes, len(results), arguments.limit)
+    print(report.summary(table, minutes, len(results)))
+    return 0
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
+    parser.add_argument("--only", default="", help="entries whose name this pattern matches")
+    parser.add_argument("--dtypes", default=",".join(samples.DTYPES))
+    parser.add_argument("--limit", type=int, help="calls of an entry and dtype, spread evenly")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    parser.add_argument("--export", action="store_true", help="trace every call by torch.export")
+    parser.add_argument("--verbose", action="store_true", help="print failures as they come")
+    parser.add_argument("--width", type=int, default=300)
+    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "conformance.md")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

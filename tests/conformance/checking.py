@@ -1,0 +1,125 @@
+"""The verdict on one call: passed, failed in some way, or not applicable."""
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from ai_edge_litert.interpreter import Interpreter
+from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+from litert_torch.errors import ConversionError
+from tests.conformance import comparison, conversion
+
+PASSED, NOT_APPLICABLE = "passed", "not applicable"
+REFUSED = "refused"  # a clear error
+WRONG, LOAD, INTERNAL = "wrong", "does not run", "internal error"  # faults of ours
+CRASH, TIMEOUT, UNTRACED = "crash", "timeout", "not traced"
+
+NO_TENSOR = "no tensor output"
+DATA_SHAPE = "output shape depends on data"
+LAYOUT = "sparse, nested or quantized tensors"
+GRADIENT = "gradients"
+
+RUNS = 50  # of a random op
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of one call, and the reason."""
+
+    status: str
+    detail: str = ""
+
+
+def check(name, call, *, export=False):
+    """Convert the call, run it in LiteRT and compare it with eager PyTorch."""
+    if any(_is_special(t) for t in call.tensors):
+        return Verdict(NOT_APPLICABLE, LAYOUT)
+    want = call.eager()
+    if not want:
+        return Verdict(NOT_APPLICABLE, NO_TENSOR)
+    if any(_is_special(t) for t in want):
+        return Verdict(NOT_APPLICABLE, LAYOUT)
+    try:
+        module = conversion.traced(call)
+    except Exception as error:
+        return _untraced(error)
+    if _is_sized_by_data(module):
+        return Verdict(NOT_APPLICABLE, DATA_SHAPE)
+    try:
+        content = conversion.exported(call) if export else conversion.converted(module, call)
+    except ConversionError as error:
+        return Verdict(REFUSED, str(error))
+    except Exception as error:
+        return Verdict(INTERNAL, f"{type(error).__name__}: {error}")
+    try:
+        return _compared(name, call, module, content, want)
+    except (RuntimeError, ValueError) as error:
+        return Verdict(LOAD, f"{type(error).__name__}: {error}")
+
+
+def _is_special(t):
+    return t.layout is not torch.strided or t.is_nested or t.is_quantized
+
+
+def _untraced(error):
+    kind = type(error).__name__
+    if kind == "DynamicOutputShapeException":
+        return Verdict(NOT_APPLICABLE, DATA_SHAPE)
+    if isinstance(error, GuardOnDataDependentSymNode):
+        return Verdict(UNTRACED, "torch.export refuses: it branches on a tensor's value")
+    return Verdict(UNTRACED, f"{kind}: {str(error).strip().splitlines()[0] if str(error) else ''}")
+
+
+def _is_sized_by_data(module):
+    """Whether a result's size is known only when the op runs."""
+    (results,) = (n.args[0] for n in module.graph.nodes if n.op == "output")
+    fakes = [n.meta["val"] for n in results if isinstance(n, torch.fx.Node)]
+    return any(not isinstance(s, int) for f in fakes for s in f.shape)
+
+
+def _compared(name, call, module, content, want):
+    want = [comparison.as_array(w) for w in want]
+    run = _runner(content, call.tensors)
+    got = run()
+    found = None
+    if _is_random(module) and not comparison.undefined(name) and _varies(call, want):
+        pairs = [(run(), [comparison.as_array(w) for w in call.eager()]) for _ in range(RUNS)]
+        found = comparison.distribution_difference(name, *zip(*pairs, strict=True))
+    else:
+        found = comparison.difference(name, got, want)
+    return Verdict(WRONG, found) if found else Verdict(PASSED)
+
+
+def _is_random(module):
+    ops = (n.target for n in module.graph.nodes if isinstance(n.target, torch._ops.OpOverload))
+    return any(torch.Tag.nondeterministic_seeded in op.tags for op in ops)
+
+
+def _varies(call, want):
+    """Whether eager gives other values the next time."""
+    again = [comparison.as_array(w) for w in call.eager()]
+    return comparison.difference("", again, want) is not None
+
+
+def _runner(content, tensors):
+    """A function that runs the file on the tensors."""
+    interpreter = Interpreter(model_content=content, num_threads=1)
+    interpreter.allocate_tensors()
+    feed = [comparison.as_array(t) for t in tensors]
+
+    def run():
+        for detail, array in zip(interpreter.get_input_details(), feed, strict=True):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
+
+    return run
+
+
+def quiet():
+    """Silence what conversions warn of: the verdict is all that is asked for."""
+    warnings.simplefilter("ignore")
+    torch.set_num_threads(1)
+    torch._logging.set_logs(all=50)
