@@ -5,8 +5,6 @@ from __future__ import annotations
 import copy
 import logging
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +14,7 @@ import torch
 from torch.utils import _pytree as pytree
 
 from litert_torch.converter import constants
+from litert_torch.converter.frontends.module import eval_mode
 from litert_torch.converter.signature import DEFAULT_SIGNATURE_NAME, Signature, output_names
 from litert_torch.errors import InvalidInputError, VerificationError
 from litert_torch.runtime_bindings import Model
@@ -220,19 +219,3 @@ def _snr_db(y: Array, noise: Array) -> float:
 def as_array(tensor: torch.Tensor) -> Array:
     """The tensor as numpy holds it in LiteRT; a copy."""
     return constants.from_tensor(tensor.detach().cpu().contiguous()).read().copy()
-
-
-@contextmanager
-def eval_mode(module: torch.nn.Module) -> Iterator[None]:
-    """`module` in eval mode inside the block; exported modules stay as they are."""
-    if isinstance(module, torch.fx.GraphModule):  # its mode was fixed when it was exported
-        yield
-        return
-    training = [m for m in module.modules() if m.training]
-    for m in training:
-        m.training = False
-    try:
-        yield
-    finally:
-        for m in training:
-            m.training = True

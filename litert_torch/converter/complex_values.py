@@ -32,7 +32,9 @@ class ComplexValue:
 
 def interleaved(g: Graph, z: ComplexValue) -> Value:
     """Z as float32 [..., 2], the form it has at the borders of a file."""
-    return tfl.concatenation(g, [tfl.expand_dims(g, part, -1) for part in (z.real, z.imag)], axis=-1)
+    return tfl.concatenation(
+        g, [tfl.expand_dims(g, part, -1) for part in (z.real, z.imag)], axis=-1
+    )
 
 
 def from_interleaved(g: Graph, x: Value) -> ComplexValue:

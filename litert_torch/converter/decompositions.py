@@ -29,7 +29,8 @@ def has_decomposition(op: Any) -> bool:
 def _function(op: Any) -> Callable[..., Any] | None:
     if not isinstance(op, OpOverload):
         return None
-    if torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), "CompositeImplicitAutograd"):
+    name = op._schema.name + (f".{op._overloadname}" if op._overloadname != "default" else "")
+    if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"):
         return op.decompose  # first: PyTorch's reference decompositions go down to prims views
     return table().get(op)
 

@@ -42,7 +42,7 @@ class Dim:
         )
 
     __index__ = __int__
-    __bool__ = __int__  # type: ignore[assignment]
+    __bool__ = __int__
 
     def _compare(self, other: object) -> Any:
         return self.__int__()

@@ -273,4 +273,3 @@ def const(array: npt.ArrayLike | Constant, dtype: DType | str | None = None) -> 
 def retyped(v: Value, **changes: Any) -> TensorType:
     """The type of `v` with other `shape` or `dtype`."""
     return replace(v.type, **changes)
-

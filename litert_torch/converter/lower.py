@@ -112,11 +112,7 @@ class _Lowering:
 
     def _is_plain(self, node: torch.fx.Node) -> bool:
         """A node that needs no lowering of its own: sizes, assertions, tuple access."""
-        return (
-            node.target is operator.getitem
-            or is_size(node)
-            or is_assertion(node)
-        )
+        return node.target is operator.getitem or is_size(node) or is_assertion(node)
 
     def _expansion(self, node: torch.fx.Node) -> torch.fx.GraphModule | None:
         if isinstance(node.target, HigherOrderOperator):
@@ -268,9 +264,7 @@ class _Lowering:
         return result
 
 
-def table_for(
-    node: torch.fx.Node, table: Mapping[AtenOp, Lowering]
-) -> Mapping[AtenOp, Lowering]:
+def table_for(node: torch.fx.Node, table: Mapping[AtenOp, Lowering]) -> Mapping[AtenOp, Lowering]:
     """`table`, or the one for complex numbers where an operand or a result of `node` is complex."""
     near = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
     for leaf in pytree.tree_leaves((near, node.args)):
@@ -303,7 +297,10 @@ def is_assertion(node: torch.fx.Node) -> bool:
 
 def inlined_body(node: torch.fx.Node) -> torch.fx.GraphModule | None:
     """The body of a higher-order op that only sets a mode (no_grad, autocast), else None."""
-    if getattr(node.target, "__name__", "") not in {"wrap_with_set_grad_enabled", "wrap_with_autocast"}:
+    if getattr(node.target, "__name__", "") not in {
+        "wrap_with_set_grad_enabled",
+        "wrap_with_autocast",
+    }:
         return None
     return next(iter(bodies_of(node)), None)
 
@@ -340,7 +337,9 @@ def _tensor_of(program: ExportedProgram, spec: InputSpec) -> torch.Tensor:
         return program.state_dict[target]
     found = program.constants.get(target)
     if not isinstance(found, torch.Tensor):
-        raise UnsupportedCaseError(f"input {spec.arg.name} of kind {spec.kind.name} is not a tensor")
+        raise UnsupportedCaseError(
+            f"input {spec.arg.name} of kind {spec.kind.name} is not a tensor"
+        )
     return found
 
 

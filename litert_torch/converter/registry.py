@@ -38,7 +38,7 @@ class Lowerings:
         """Register the decorated function as the lowering of `ops`.
 
         It takes the graph, then the op's own arguments, named and defaulted as in its schema
-        (`self` and `input` are `x`), and returns what the op returns, with a `Value` for each tensor.
+        (`self` and `input` are `x`, `from` is `from_`), and returns what the op returns, with a `Value` for each tensor.
         """
 
         def register(function: Lowering) -> Lowering:
@@ -100,6 +100,6 @@ def signature_of(op: OpOverload[Any, Any]) -> inspect.Signature:
 
 
 def _name_and_default(argument: Any) -> tuple[str, Any]:
-    name = "x" if argument.name in {"self", "input"} else argument.name
+    name = {"self": "x", "input": "x", "from": "from_"}.get(argument.name, argument.name)
     has_default = argument.has_default_value()
     return name, argument.default_value if has_default else inspect.Parameter.empty

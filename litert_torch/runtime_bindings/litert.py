@@ -147,7 +147,7 @@ class LiteRTModel(Model):
             )
         outputs = self._run(spec, inputs.bind(spec, args, kwargs))
         if all(re.fullmatch(r"output_\d+", name) for name in outputs):
-            ordered = tuple(outputs[f"output_{i}"] for i in range(len(outputs)))
+            ordered = tuple(outputs[name] for name in sorted(outputs, key=_number))
             return ordered[0] if len(ordered) == 1 else ordered
         return outputs
 
@@ -214,6 +214,10 @@ def _run_main_subgraph(
         interpreter.set_tensor(tensor.index, feed[tensor.name])
     interpreter.invoke()
     return {t.name: np.array(interpreter.get_tensor(t.index)) for t in spec.outputs}
+
+
+def _number(name: str) -> int:
+    return int(name.removeprefix("output_"))
 
 
 __all__ = ["DEFAULT_SIGNATURE_NAME", "LiteRTModel", "Model"]

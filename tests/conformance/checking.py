@@ -1,11 +1,13 @@
 """The verdict on one call: passed, failed in some way, or not applicable."""
 
+import operator
 import warnings
 from dataclasses import dataclass
 
 import numpy as np
 import torch
 from ai_edge_litert.interpreter import Interpreter
+from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from litert_torch.errors import ConversionError
@@ -22,6 +24,7 @@ LAYOUT = "sparse, nested or quantized tensors"
 GRADIENT = "gradients"
 
 RUNS = 50  # of a random op
+REPEATS = 10  # of eager, after which an op that gave the same is taken for deterministic
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,19 @@ def _untraced(error):
 def _is_sized_by_data(module):
     """Whether a result's size is known only when the op runs."""
     (results,) = (n.args[0] for n in module.graph.nodes if n.op == "output")
-    fakes = [n.meta["val"] for n in results if isinstance(n, torch.fx.Node)]
-    return any(not isinstance(s, int) for f in fakes for s in f.shape)
+    nodes = [n for n in results if isinstance(n, torch.fx.Node)]
+    sizes = [s for n in nodes for s in n.meta["val"].shape]
+    return any(not isinstance(s, int) for s in sizes) or any(map(_counts_elements, nodes))
+
+
+def _counts_elements(node):
+    """An op that sizes its result by data; torch infers the size where the input is empty."""
+    if node.target is operator.getitem:
+        node = node.args[0]
+    op = node.target
+    return isinstance(op, OpOverload) and (
+        torch.Tag.dynamic_output_shape in op.tags or op._schema.name == "aten::nonzero_numpy"
+    )
 
 
 def _compared(name, call, module, content, want):
@@ -93,14 +107,14 @@ def _compared(name, call, module, content, want):
 
 
 def _is_random(module):
-    ops = (n.target for n in module.graph.nodes if isinstance(n.target, torch._ops.OpOverload))
+    ops = (n.target for n in module.graph.nodes if isinstance(n.target, OpOverload))
     return any(torch.Tag.nondeterministic_seeded in op.tags for op in ops)
 
 
 def _varies(call, want):
     """Whether eager gives other values the next time."""
-    again = [comparison.as_array(w) for w in call.eager()]
-    return comparison.difference("", again, want) is not None
+    again = ([comparison.as_array(w) for w in call.eager()] for _ in range(REPEATS))
+    return any(comparison.difference("", results, want) for results in again)
 
 
 def _runner(content, tensors):
@@ -113,7 +127,9 @@ def _runner(content, tensors):
         for detail, array in zip(interpreter.get_input_details(), feed, strict=True):
             interpreter.set_tensor(detail["index"], array)
         interpreter.invoke()
-        return [np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()]
+        return [
+            np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()
+        ]
 
     return run
 

@@ -57,7 +57,9 @@ def _difference(name, g, w):
     g, w = g.astype(np.float64), w.astype(np.float64)
     rtol, atol, _ = RELAXED.get(name, (RTOL, ATOL, ""))
     close = np.isclose(g, w, rtol=rtol, atol=atol, equal_nan=True)
-    return None if close.all() else f"{int(np.sum(~close))} of {w.size} differ{_example(g, w, ~close)}"
+    return (
+        None if close.all() else f"{int(np.sum(~close))} of {w.size} differ{_example(g, w, ~close)}"
+    )
 
 
 def _example(g, w, where):

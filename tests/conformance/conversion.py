@@ -35,9 +35,7 @@ def traced(call):
     """The call as a graph of ATen ops."""
     with torch.no_grad(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        trace = make_fx(
-            call, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True
-        )
+        trace = make_fx(call, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True)
         return trace(*call.tensors)
 
 

@@ -102,7 +102,11 @@ in the same places. Random ops are compared by distribution.
 tensors enter and leave as pairs of reals.
 """
     ]
-    for status, title in ((FAILED, "Failed"), (NOT_APPLICABLE, "Not applicable"), (PASSED, "Passed")):
+    for status, title in (
+        (FAILED, "Failed"),
+        (NOT_APPLICABLE, "Not applicable"),
+        (PASSED, "Passed"),
+    ):
         parts.append(_section(title, {n: e for n, e in table.items() if e["status"] == status}))
     return "\n".join(parts)
 

@@ -107,6 +107,7 @@ def _next(worker, left):
 
 
 def _end(worker):
+    worker.connection.send(None)
     worker.connection.close()
     os.waitpid(worker.pid, 0)
 
@@ -130,11 +131,10 @@ def _work(connection, limit, export):
     os.dup2(null, 2)
     checking.quiet()
     while True:
-        try:
-            task, first = connection.recv()
-        except EOFError:
+        message = connection.recv()
+        if message is None:
             return
-        _check_task(connection, task, first, limit, export)
+        _check_task(connection, *message, limit, export)
         connection.send(None)
 
 

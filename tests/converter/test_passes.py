@@ -227,6 +227,22 @@ def test_reshapes_around_attention_are_merged():
     assert got.count("TRANSPOSE") == 2
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "strides"),
+    [
+        ([0, 0, 0, 0], [2, 6, 7, 5], [1, 2, 1, 1]),
+        ([0, 1, 0, 0], [2, 6, 7, 5], [1, 2, 2, 1]),
+        ([1, 2, 3, 1], [2, 5, 7, 5], [1, 1, 3, 3]),
+        ([0, 0, 5, 0], [2, 6, 7, 3], [2, 4, 2, 1]),
+    ],
+)
+def test_steps_become_slices(begin, end, strides):
+    def function(g, x):
+        return tfl.exp(g, tfl.strided_slice(g, x, begin, end, strides))
+
+    assert "STRIDED_SLICE" not in kinds(assert_passes_keep_results(function, (2, 6, 7, 5)))
+
+
 def test_repeated_heads_are_shared():
     def function(g, q, k, v):
         def repeated(x):

@@ -62,7 +62,7 @@ def _file_bytes(constant: Constant) -> memoryview:
         raise InvalidGraphError(f"a constant of shape {constant.shape} read as {data.shape}")
     if constant.dtype.bits < 8:
         data = pack_bits(data, constant.dtype.bits)
-    return memoryview(data.reshape(-1).view(np.uint8))
+    return data.reshape(-1).view(np.uint8).data
 
 
 def pack_bits(data: Array, bits: int) -> Array:

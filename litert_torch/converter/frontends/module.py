@@ -28,7 +28,12 @@ def export(signature: Signature, strict: Strictness = False) -> ExportedProgram:
         ExportError: torch.export refuses the module. Names the user's line where torch says it.
     """
     attempts = (False, True) if strict == "auto" else (bool(strict),)
-    with _in_eval_mode(signature.module):
+    with eval_mode(signature.module) as was_training:
+        if was_training:
+            _log.warning(
+                "The module is in training mode; it is converted in eval mode. "
+                "Call module.eval() first to silence this."
+            )
         for last, attempt in zip([False] * (len(attempts) - 1) + [True], attempts, strict=True):
             try:
                 return _export(signature, attempt)
@@ -52,19 +57,17 @@ def _export(signature: Signature, strict: bool) -> ExportedProgram:
 
 
 @contextmanager
-def _in_eval_mode(module: torch.nn.Module) -> Iterator[None]:
-    training = [m for m in module.modules() if m.training]
-    if not training or isinstance(module, torch.fx.GraphModule):
-        yield
-        return
-    _log.warning(
-        "The module is in training mode; it is converted in eval mode. "
-        "Call module.eval() first to silence this."
-    )
+def eval_mode(module: torch.nn.Module) -> Iterator[bool]:
+    """`module` in eval mode inside the block; gives whether it was in training mode before.
+
+    Exported modules stay as they are: their mode was fixed when they were exported.
+    """
+    exported = isinstance(module, torch.fx.GraphModule)
+    training = [] if exported else [m for m in module.modules() if m.training]
+    for m in training:
+        m.training = False
     try:
-        for m in training:
-            m.training = False
-        yield
+        yield bool(training)
     finally:
         for m in training:
             m.training = True

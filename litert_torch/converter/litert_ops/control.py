@@ -53,7 +53,6 @@ def stablehlo_composite(
     return g.emit_many("STABLEHLO_COMPOSITE", inputs, types, **fields)
 
 
-
 def call_once(g: Graph, init: Graph) -> None:
     """Run `init`, which takes and gives nothing, unless the interpreter has done so before."""
     g.emit_many("CALL_ONCE", [], [], initSubgraphIndex=init)
@@ -65,7 +64,7 @@ def var_handle(g: Graph, name: str) -> Value:
     return g.emit("VAR_HANDLE", [], resource, container="", sharedName=name)
 
 
-def read_variable(g: Graph, handle: Value, type: TensorType) -> Value:  # noqa: A002
+def read_variable(g: Graph, handle: Value, type: TensorType) -> Value:
     """What the variable holds, of `type`."""
     return g.emit("READ_VARIABLE", [handle], type)
 

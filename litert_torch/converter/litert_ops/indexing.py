@@ -23,9 +23,7 @@ def gather(g: Graph, x: Value, indices: Value, *, axis: int, batch_dims: int = 0
     """Slices of x along `axis`, one for each index; the first `batch_dims` axes go together."""
     axis %= x.rank
     shape = (*x.shape[:axis], *indices.shape[batch_dims:], *x.shape[axis + 1 :])
-    return g.emit(
-        "GATHER", [x, indices], retyped(x, shape=shape), axis=axis, batchDims=batch_dims
-    )
+    return g.emit("GATHER", [x, indices], retyped(x, shape=shape), axis=axis, batchDims=batch_dims)
 
 
 def gather_nd(g: Graph, x: Value, indices: Value) -> Value:
@@ -47,4 +45,3 @@ def scatter_nd(g: Graph, indices: Value, updates: Value, shape: Sequence[Size]) 
     """Zeros of `shape` with `updates` added at index tuples."""
     operands = [indices, updates, shape_value(g, shape)]
     return g.emit("SCATTER_ND", operands, retyped(updates, shape=tuple(shape)))
-

@@ -69,9 +69,7 @@ def pack(g: Graph, values: Sequence[Value], *, axis: int) -> Value:
     first = values[0]
     axis %= first.rank + 1
     shape = (*first.shape[:axis], len(values), *first.shape[axis:])
-    return g.emit(
-        "PACK", values, retyped(first, shape=shape), axis=axis, valuesCount=len(values)
-    )
+    return g.emit("PACK", values, retyped(first, shape=shape), axis=axis, valuesCount=len(values))
 
 
 def pad(
@@ -218,4 +216,3 @@ def shape_value(g: Graph, shape: Sequence[Size], *, infer: bool = False) -> Valu
     from litert_torch.converter import dynamic_sizes
 
     return dynamic_sizes.vector(g, shape)
-

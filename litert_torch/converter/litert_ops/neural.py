@@ -249,4 +249,3 @@ def log_softmax(g: Graph, x: Value) -> Value:
 
 def _zeros(count: int) -> Value:
     return const([0.0] * count, DType.FLOAT32)
-

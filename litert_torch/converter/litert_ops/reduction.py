@@ -59,4 +59,3 @@ def topk_v2(g: Graph, x: Value, k: Size) -> list[Value]:
     shape = (*x.shape[:-1], k)
     types = [retyped(x, shape=shape), TensorType(shape, DType.INT32)]
     return g.emit_many("TOPK_V2", [x, reshape(g, shape_value(g, [k]), ())], types)
-

@@ -7,9 +7,7 @@ import torch
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.ir import Graph, Value
 from litert_torch.converter.lowerings import lowers
-from litert_torch.converter.lowerings.creation import filled
 from litert_torch.converter.torch_types import compute_dtype
-from litert_torch.errors import UnsupportedCaseError
 
 aten = torch.ops.aten
 
@@ -127,27 +125,3 @@ def clone(g: Graph, x: Value, memory_format: Any = None) -> Value:
 def contiguous(g: Graph, x: Value, memory_format: Any = 0) -> Value:
     """X: tensors in a file have no strides."""
     return x
-
-
-@lowers(
-    aten.dropout.default,
-    aten.feature_dropout.default,
-    aten.alpha_dropout.default,
-    aten.feature_alpha_dropout.default,
-)
-def dropout(g: Graph, x: Value, p: float, train: bool) -> Value:
-    """X: nothing is dropped outside training."""
-    _require_eval(p, train)
-    return x
-
-
-@lowers(aten.native_dropout.default)
-def native_dropout(g: Graph, x: Value, p: float, train: bool | None) -> list[Value]:
-    """X, and a mask that keeps all of it."""
-    _require_eval(p, train is None or train)
-    return [x, filled(g, x.shape, True, compute_dtype(torch.bool))]
-
-
-def _require_eval(p: float, train: bool) -> None:
-    if train and p > 0:
-        raise UnsupportedCaseError("dropout in training: call model.eval() before converting")

@@ -38,7 +38,7 @@ def complex_(g: Graph, real: Value, imag: Value) -> ComplexValue:
 
 @lowers_complex(aten.polar.default)
 def polar(g: Graph, abs: Value, angle: Value) -> ComplexValue:
-    """abs * exp(i * angle)."""
+    """Abs * exp(i * angle)."""
     real, imag = tfl.mul(g, abs, tfl.cos(g, angle)), tfl.mul(g, abs, tfl.sin(g, angle))
     return ComplexValue(real, imag)
 

@@ -78,7 +78,8 @@ BY_PART: dict[OpOverload[Any, Any], tuple[str, ...]] = {
         ("x", "other"),
     ),
     **dict.fromkeys(
-        [aten.cat.default, aten.concat.default, aten.stack.default, aten.hstack.default], ("tensors",)
+        [aten.cat.default, aten.concat.default, aten.stack.default, aten.hstack.default],
+        ("tensors",),
     ),
     **dict.fromkeys([aten.slice_scatter.default, aten.select_scatter.default], ("x", "src")),
     **dict.fromkeys([aten.constant_pad_nd.default, aten.masked_fill.Scalar], ("x", "value")),

@@ -22,6 +22,7 @@ from litert_torch.errors import UnsupportedCaseError
 aten = torch.ops.aten
 
 FLOAT32 = DType.FLOAT32
+_INT64 = 4  # how ATen's schemas write that default
 _WIDEST_RANGE = 1 << 23  # distinct values of a float32 that is uniform in [0, 1)
 
 
@@ -29,8 +30,9 @@ def _float(value: float) -> Value:
     return const(value, FLOAT32)
 
 
-def _typed(g: Graph, x: Value, dtype: torch.dtype | None, otherwise: DType = FLOAT32) -> Value:
-    return tfl.cast(g, x, otherwise if dtype is None else compute_dtype(dtype))
+def _typed(g: Graph, x: Value, dtype: Any, otherwise: DType = FLOAT32) -> Value:
+    is_given = isinstance(dtype, torch.dtype)
+    return tfl.cast(g, x, compute_dtype(dtype) if is_given else otherwise)
 
 
 def between(g: Graph, shape: Sequence[Size], low: float, high: float) -> Value:
@@ -119,7 +121,7 @@ def randint(
     high: Size,
     size: Sequence[Size],
     *,
-    dtype: torch.dtype | None = torch.int64,
+    dtype: Any = _INT64,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool | None = None,
@@ -135,7 +137,7 @@ def randint_low(
     high: Size,
     size: Sequence[Size],
     *,
-    dtype: torch.dtype | None = torch.int64,
+    dtype: Any = _INT64,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool | None = None,
@@ -182,7 +184,7 @@ def randperm(
     g: Graph,
     n: Size,
     *,
-    dtype: torch.dtype | None = torch.int64,
+    dtype: Any = _INT64,
     layout: Any = None,
     device: Any = None,
     pin_memory: bool | None = None,

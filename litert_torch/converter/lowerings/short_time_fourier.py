@@ -59,7 +59,9 @@ def stft(
 ) -> ComplexValue | Value:
     """Of x [B, L] or [L]: [B, K, T] or [K, T] with K = n_fft // 2 + 1, or n_fft if not onesided."""
     if isinstance(x, ComplexValue) or isinstance(window, ComplexValue):
-        raise UnsupportedCaseError("takes a complex signal or window: transform its parts by themselves")
+        raise UnsupportedCaseError(
+            "takes a complex signal or window: transform its parts by themselves"
+        )
     if align_to_window:
         raise UnsupportedCaseError("align_to_window is not supported: pad the signal instead")
     signal = tfl.reshape(g, x, (1, *x.shape)) if x.rank == 1 else x

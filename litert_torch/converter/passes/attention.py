@@ -19,7 +19,7 @@ def share_repeated_heads(s: Sweep, op: Op) -> Value | None:
     if x is None or y is None or shared is None or x.rank != 4 or x.shape[:2] != y.shape[:2]:
         return None
     batch, heads, rows, width = x.shape
-    groups = shared.shape[1]
+    groups, heads = int(shared.shape[1]), int(heads)
     grouped = tfl.reshape(s.graph, x, (batch, groups, heads // groups * rows, width))
     product = tfl.batch_matmul(s.graph, grouped, shared, adj_y=op.attrs["adjY"])
     return tfl.reshape(s.graph, product, op.output.shape)

@@ -108,7 +108,7 @@ def fold_offset(s: Sweep, op: Op) -> Value | None:
     place = _WEIGHTED[maker.kind]
     weights = maker.inputs[place.weights]
     assert weights is not None
-    channels = int(weights.shape[place.axis])  # type: ignore[arg-type]
+    channels = int(weights.shape[place.axis])
     bias = maker.inputs[place.bias] if len(maker.inputs) > place.bias else None
     inputs = [*maker.inputs[: place.bias], None]
     inputs[place.bias] = const(_offset(bias.const if bias is not None else None, c, channels))

@@ -32,6 +32,7 @@ from litert_torch.converter.passes.slices import (
     slice_before_transpose,
     slice_weights,
 )
+from litert_torch.converter.passes.strides import step_as_slice
 from litert_torch.converter.passes.subexpressions import share_common_subexpressions
 from litert_torch.converter.passes.transposes import (
     lower_transpose_rank,
@@ -54,6 +55,7 @@ PIPELINE: tuple[Pass, ...] = (
     sweeping(drop_broadcast),  # before layout: a broadcast operand of lower rank pins an op
     channels_last,  # before fusion: convolutions meet their scales once nothing stands between
     expand_shuffles,
+    sweeping(step_as_slice),  # after layout, which moves the one op, not the three
     sweeping(transpose_as_reshape),  # the layout leaves some around 1x1 images
     sweeping(merge_transposes),
     sweeping(transpose_into_matmul),  # before ranks are lowered: sees the plain last-axes swap

@@ -48,7 +48,11 @@ class _Plan:
         outputs = set(self.graph.outputs)
         for op in self.graph.ops:
             rule = rule_of(op)
-            if rule is None and outputs.isdisjoint(op.outputs) and _flattens_into_weights(op, users):
+            if (
+                rule is None
+                and outputs.isdisjoint(op.outputs)
+                and _flattens_into_weights(op, users)
+            ):
                 self.flattens.add(op)
                 rule = Rule((0,), _rewrite_flatten, frees_output=True)
             if rule is not None and any(v is not None and v.rank >= 3 for v in op.inputs):
