@@ -10,8 +10,9 @@ from torch.utils import _pytree as pytree
 
 import litert_torch
 from litert_torch.converter import flatbuffer, passes
+from litert_torch.converter.complex_values import ComplexValue, from_interleaved, interleaved
 from litert_torch.converter.ir import Graph, TensorType, Value
-from litert_torch.converter.lowerings import lowers
+from litert_torch.converter.lowerings import lowers, lowers_complex
 from litert_torch.converter.torch_types import dtype_of
 
 
@@ -51,6 +52,11 @@ def f32(*shape):
     return torch.randn(shape, generator=torch.Generator().manual_seed(0))
 
 
+def c64(*shape):
+    """Complex numbers in all four quadrants."""
+    return torch.complex(f32(*shape), f32(*shape[::-1]).reshape(shape) - 0.3)
+
+
 def positive(*shape):
     return f32(*shape).abs() + 0.1
 
@@ -86,9 +92,22 @@ def run(model, *tensors, delegates=True):
     interpreter = Interpreter(model_content=model, experimental_op_resolver_type=resolver)
     interpreter.allocate_tensors()
     for detail, tensor in zip(interpreter.get_input_details(), tensors, strict=True):
-        interpreter.set_tensor(detail["index"], tensor.numpy())
+        interpreter.set_tensor(detail["index"], in_numpy(tensor))
     interpreter.invoke()
     return [interpreter.get_tensor(d["index"]) for d in interpreter.get_output_details()]
+
+
+def in_numpy(tensor):
+    """As a file takes and gives it: complex numbers are pairs along a last axis."""
+    return (torch.view_as_real(tensor.resolve_conj()) if tensor.is_complex() else tensor).numpy()
+
+
+def _table(case):
+    leaves = case.leaves[0]
+    if case.op in lowers_complex.all():
+        leaves = leaves + pytree.tree_leaves(case.op(*case.args, **case.kwargs))
+    kinds = (isinstance(a, complex) or getattr(a, "is_complex", bool)() for a in leaves)
+    return lowers_complex.all() if any(kinds) else lowers.all()
 
 
 def graph_of(case):
@@ -97,17 +116,20 @@ def graph_of(case):
     leaves, spec = case.leaves
     filled = [_as_input(graph, a) if isinstance(a, torch.Tensor) else a for a in leaves]
     args, kwargs = pytree.tree_unflatten(filled, spec)
-    result = lowers.all()[case.op](graph, *args, **kwargs)
-    graph.outputs = [r for r in pytree.tree_leaves(result) if isinstance(r, Value)]
+    results = pytree.tree_leaves(_table(case)[case.op](graph, *args, **kwargs))
+    results = [interleaved(graph, r) if isinstance(r, ComplexValue) else r for r in results]
+    graph.outputs = [r for r in results if isinstance(r, Value)]
     graph.output_names = [f"output_{i}" for i in range(len(graph.outputs))]
     graph.verify()
     return graph
 
 
 def _as_input(graph, tensor):
-    graph.inputs.append(Value(TensorType(tuple(tensor.shape), dtype_of(tensor.dtype))))
+    held = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    graph.inputs.append(Value(TensorType(tuple(held.shape), dtype_of(held.dtype))))
     graph.input_names.append(f"args_{len(graph.input_names)}")
-    return graph.inputs[-1]
+    value = graph.inputs[-1]
+    return from_interleaved(graph, value) if tensor.is_complex() else value
 
 
 def lowered_alone(case):
@@ -124,9 +146,9 @@ def assert_matches_torch(case, *, export=False, rtol=1e-5, atol=1e-5):
     """The file gives eager's values, shapes and dtypes."""
     got = run((converted if export else lowered_alone)(case), *case.tensors)
     want = pytree.tree_leaves(case.op(*case.args, **case.kwargs))
-    want = [w for w in want if isinstance(w, torch.Tensor)]
+    want = [in_numpy(w.detach()) for w in want if isinstance(w, torch.Tensor)]
     assert len(got) == len(want)
     for g, w in zip(got, want, strict=True):
-        assert g.shape == tuple(w.shape)
-        assert g.dtype == w.numpy().dtype
-        np.testing.assert_allclose(g, w.numpy(), rtol=rtol, atol=atol)
+        assert g.shape == w.shape
+        assert g.dtype == w.dtype
+        np.testing.assert_allclose(g, w, rtol=rtol, atol=atol)

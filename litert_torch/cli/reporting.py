@@ -85,7 +85,9 @@ def quiet_runtime() -> Iterator[None]:
     if click.get_current_context().find_root().meta.get("debug"):
         yield
         return
-    logging.getLogger("torch").setLevel(logging.CRITICAL)
+    torch_log = logging.getLogger("torch")
+    level = torch_log.level
+    torch_log.setLevel(logging.CRITICAL)
     sys.stderr.flush()
     saved, own = os.dup(2), sys.stderr
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -95,6 +97,7 @@ def quiet_runtime() -> Iterator[None]:
         os.dup2(nowhere, 2)
         yield
     finally:
+        torch_log.setLevel(level)
         os.dup2(saved, 2)
         if sys.stderr is not own:
             sys.stderr.close()
@@ -111,5 +114,8 @@ def _is_process_stderr(stream: Any) -> bool:
 
 
 def silence_warnings() -> None:
-    """For -q: errors only."""
-    logging.getLogger("litert_torch").setLevel(logging.ERROR)
+    """For -q: errors only, until the command ends."""
+    logger = logging.getLogger("litert_torch")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    click.get_current_context().call_on_close(lambda: logger.setLevel(level))

@@ -35,6 +35,16 @@ def _function(op: Any) -> Callable[..., Any] | None:
     return table().get(op)
 
 
+@functools.cache
+def view_form(op: Any) -> OpOverload[Any, Any] | None:
+    """`expand` for `expand_copy`: in a program without writes, a view is as good as its copy."""
+    if not isinstance(op, OpOverload) or not op._schema.name.endswith("_copy"):
+        return None
+    packet = op._schema.name.split("::")[1].removesuffix("_copy")
+    view = getattr(getattr(getattr(torch.ops, op.namespace), packet, None), op._overloadname, None)
+    return view if isinstance(view, OpOverload) and view.is_view else None
+
+
 class Decomposer:
     """Traces decompositions of one program's ops; equal calls are traced once."""
 
@@ -89,6 +99,8 @@ def _trace(
                 body = make_fx(torch.func.functionalize(body, remove="mutations"))(*inputs)
     except (RuntimeError, NotImplementedError):
         return None  # a decomposition that cannot be traced is as good as none
+    for node in body.graph.nodes:
+        node.target = view_form(node.target) or node.target
     leads_nowhere = any(n.target is op or _is_prim(n.target) for n in body.graph.nodes)
     return None if leads_nowhere else body
 

@@ -144,12 +144,25 @@ def _shape_of(leaf: Any) -> Any:
     """A tensor of unknown contents in place of a Value with a static shape."""
     if not isinstance(leaf, ir.Value) or not is_static(leaf.shape):
         return leaf
-    shape, dtype = static(leaf.shape), getattr(torch, leaf.dtype)
+    return empty(torch.empty(static(leaf.shape), dtype=getattr(torch, leaf.dtype), device="meta"))
+
+
+def is_empty(fake: Any) -> bool:
+    """Whether a tensor, or each of several, has no elements, and so nothing that could vary."""
+    fakes = fake if isinstance(fake, (tuple, list)) else [fake]
+    return bool(fakes) and all(isinstance(f, torch.Tensor) and _nbytes(f) == 0 for f in fakes)
+
+
+def empty(fake: Any) -> Any:
+    """`fake` as `Folded` of undefined contents."""
+    if isinstance(fake, (tuple, list)):
+        return [empty(f) for f in fake]
+    shape, dtype = tuple(fake.shape), fake.dtype
     return Folded(shape, dtype, ("empty", shape, dtype), lambda: torch.empty(shape, dtype=dtype))
 
 
 def as_values(tree: Any, compute_dtype: Callable[[torch.dtype], DType]) -> Any:
-    """The tree with each `Folded` as a constant of the type it is computed in, complex ones as pairs."""
+    """The tree with each `Folded` as a constant of its compute type; complex ones are pairs."""
 
     def value(leaf: Any) -> Any:
         if not isinstance(leaf, Folded):

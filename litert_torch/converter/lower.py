@@ -103,6 +103,8 @@ class _Lowering:
                 continue
             if varying.isdisjoint(node.all_input_nodes) and folding.is_deterministic(node.target):
                 continue
+            if folding.is_empty(node.meta.get("val")):
+                continue
             varying.add(node)
             if self._is_plain(node) or node.target in table_for(node, self.table):
                 continue
@@ -142,13 +144,17 @@ class _Lowering:
         if isinstance(spec.arg, ConstantArgument):
             return spec.arg.value
         fake = node.meta["val"]
-        if not isinstance(fake, torch.Tensor):
-            return to_size(fake)
+        return self.input(fake, name) if isinstance(fake, torch.Tensor) else to_size(fake)
+
+    def input(self, fake: torch.Tensor, name: str) -> Any:
+        """A new input of the graph, as the tensor that lowerings take."""
         pair = (2,) if fake.is_complex() else ()
         dtype = fake.dtype.to_real() if pair else fake.dtype
         value = Value(TensorType((*shape_of(fake), *pair), dtype_of(dtype)), name=name)
         self.graph.inputs.append(value)
         self.graph.input_names.append(name)
+        if folding.is_empty(fake):
+            return folding.empty(fake)
         if pair:
             return from_interleaved(self.graph, tfl.cast(self.graph, value, compute_dtype(dtype)))
         return tfl.cast(self.graph, value, compute_dtype(fake.dtype))
@@ -188,6 +194,8 @@ class _Lowering:
         self, node: torch.fx.Node, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> Any:
         fake = node.meta.get("val")
+        if folding.is_empty(fake):
+            return folding.empty(fake)
         if isinstance(target, OpOverload):
             folded = folding.fold(target, args, kwargs, fake)
             if folded is not None:

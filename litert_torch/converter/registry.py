@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch._ops import OpOverload
 
 AtenOp = Any  # an OpOverload, or a HigherOrderOperator such as cond
@@ -32,13 +33,15 @@ class Lowerings:
     def __init__(self, package: str) -> None:
         self._package = package
         self._table: dict[AtenOp, Lowering] = {}
+        self._awaited: dict[str, Lowering] = {}
         self._complete = False
 
     def __call__(self, *ops: AtenOp) -> Callable[[Lowering], Lowering]:
         """Register the decorated function as the lowering of `ops`.
 
         It takes the graph, then the op's own arguments, named and defaulted as in its schema
-        (`self` and `input` are `x`, `from` is `from_`), and returns what the op returns, with a `Value` for each tensor.
+        (`self` and `input` are `x`, `from` is `from_`), and returns what the op returns, with a
+        `Value` for each tensor.
         """
 
         def register(function: Lowering) -> Lowering:
@@ -48,6 +51,15 @@ class Lowerings:
                 if isinstance(op, OpOverload):
                     _check_signature(op, function)
                 self._table[op] = function
+            return function
+
+        return register
+
+    def when_loaded(self, name: str) -> Callable[[Lowering], Lowering]:
+        """As `__call__` for an op, as "torchvision::nms", of a library that may not be imported."""
+
+        def register(function: Lowering) -> Lowering:
+            self._awaited[name] = function
             return function
 
         return register
@@ -77,7 +89,17 @@ class Lowerings:
             for module in pkgutil.iter_modules(package.__path__, self._package + "."):
                 importlib.import_module(module.name)
             self._complete = True
+        for name in list(self._awaited):
+            op = _loaded(name)
+            if op is not None:
+                self(op)(self._awaited.pop(name))
         return self._table
+
+
+def _loaded(name: str) -> OpOverload[Any, Any] | None:
+    namespace, op = name.split("::")
+    packet = getattr(getattr(torch.ops, namespace), op, None)
+    return None if packet is None else packet.default
 
 
 def _check_signature(op: OpOverload[Any, Any], function: Lowering) -> None:

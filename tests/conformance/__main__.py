@@ -20,18 +20,17 @@ def main():
     kinds = arguments.dtypes.split(",")
     tasks = [Task(n, k) for n in names for k in samples.dtypes_of(n) if k in kinds]
     start = time.monotonic()
-    results = []
+    results, shown = [], set()
     for result in workers.run(
         tasks, jobs=arguments.jobs, limit=arguments.limit, export=arguments.export
     ):
         results.append(result)
-        if arguments.verbose and result.verdict.status not in (
-            checking.PASSED,
-            checking.NOT_APPLICABLE,
-        ):
-            v = result.verdict
-            print(f"{result.task.name} {result.task.kind} #{result.number} {v.status}: "
-                  f"{v.detail[:arguments.width]} <- {result.call[:200]}", flush=True)  # fmt: skip
+        status, detail = result.verdict.status, " ".join(result.verdict.detail.split())
+        kind = (result.task.name, status)
+        if arguments.verbose and status not in checking.GOOD and kind not in shown:
+            shown.add(kind)
+            print(f"{result.task.name} {result.task.kind} #{result.number} {status}: "
+                  f"{detail[:arguments.width]} <- {result.call[:160]}", flush=True)  # fmt: skip
     table = report.entries(results, names)
     minutes = (time.monotonic() - start) / 60
     report.write(table, arguments.output, minutes, len(results), arguments.limit)
@@ -46,7 +45,7 @@ def _parser():
     parser.add_argument("--limit", type=int, help="calls of an entry and dtype, spread evenly")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--export", action="store_true", help="trace every call by torch.export")
-    parser.add_argument("--verbose", action="store_true", help="print failures as they come")
+    parser.add_argument("--verbose", action="store_true", help="print the first of each entry's failures")
     parser.add_argument("--width", type=int, default=300)
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "conformance.md")
     return parser

@@ -14,10 +14,10 @@ from torch.utils import _pytree as pytree
 
 from litert_torch.converter import composites, convert_program, flatbuffer, folding, passes
 from litert_torch.converter import litert_ops as tfl
-from litert_torch.converter.ir import Graph, TensorType, Value
+from litert_torch.converter.ir import Graph
 from litert_torch.converter.lower import _Lowering
 from litert_torch.converter.lowerings import lowers
-from litert_torch.converter.torch_types import compute_dtype, dtype_of, shape_of
+from litert_torch.converter.torch_types import compute_dtype, dtype_of
 
 
 class Module(torch.nn.Module):
@@ -64,7 +64,7 @@ def lowered(module, call):
     """The traced call as a LiteRT graph."""
     graph = Graph(name="serving_default")
     state = _Lowering(graph, lowers.all())
-    inputs = [_input(graph, t) for t in call.tensors]
+    inputs = [state.input(t, f"args_{i}") for i, t in enumerate(call.tensors)]
     state.run(module, inputs)
     node = next(n for n in reversed(module.graph.nodes) if n.op == "output")
     for result, source in zip(state.results, pytree.tree_leaves(node.args), strict=True):
@@ -76,14 +76,6 @@ def lowered(module, call):
     graph.remove_dead_ops()
     graph.verify()
     return graph
-
-
-def _input(graph, tensor):
-    name = f"args_{len(graph.inputs)}"
-    value = Value(TensorType(shape_of(tensor), dtype_of(tensor.dtype)), name=name)
-    graph.inputs.append(value)
-    graph.input_names.append(name)
-    return tfl.cast(graph, value, compute_dtype(tensor.dtype))
 
 
 def _writes(node):

@@ -1,5 +1,6 @@
 """The calls of PyTorch's OpInfo database: every entry, with the inputs PyTorch tests it on."""
 
+import copy
 import random
 import warnings
 from dataclasses import dataclass, field
@@ -18,8 +19,10 @@ def entries():
     """The database by full name; importing it takes some seconds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        from torch.testing._internal.common_methods_invocations import op_db
-    return {op.full_name: op for op in op_db}
+        from torch.testing._internal import common_methods_invocations as database
+    # It seeds random ops before every call, which would make them constants.
+    database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
+    return {op.full_name: op for op in database.op_db}
 
 
 def dtypes_of(name):
@@ -57,12 +60,7 @@ class Call:
         """What PyTorch computes, from copies of the inputs."""
         with torch.no_grad(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return self(*(copied(t) for t in self.tensors))
-
-
-def copied(t):
-    """A copy with the same strides, where the elements do not overlap."""
-    return t.clone(memory_format=torch.preserve_format) if t.layout is torch.strided else t.clone()
+            return self(*copy.deepcopy(self.tensors))  # with all of a view's storage
 
 
 def as_reals(t):

@@ -80,6 +80,43 @@ def test_transposes_are_left_at_the_edges(function, shape, most):
     assert transposes(graph) <= most
 
 
+def shuffle_units(g, x):
+    """Three units of a ShuffleNet stage, then a depthwise and a plain convolution of all."""
+    y = conv_nchw(g, x, 6, padding=0)
+    for i in range(3):
+        left, right = tfl.split(g, y, 2, axis=1)
+        right = tfl.relu(g, conv_nchw(g, right, 3, kernel=1, seed=10 + i))
+        n, c, h, w = y.shape
+        grouped = tfl.reshape(g, tfl.concatenation(g, [left, right], axis=1), (n, 2, 3, h, w))
+        y = tfl.reshape(g, tfl.transpose(g, grouped, [0, 2, 1, 3, 4]), (n, c, h, w))
+    last = tfl.transpose(g, y, TO_LAST)
+    depthwise = tfl.depthwise_conv_2d(g, last, weights(1, 3, 3, 6, seed=20), weights(6, seed=21))
+    first = tfl.transpose(g, depthwise, TO_FIRST)
+    return conv_nchw(g, first, 5, kernel=1, seed=22), conv_nchw(g, y, 4, kernel=1, seed=23)
+
+
+def test_shuffles_go_into_the_weights():
+    graph = assert_passes_keep_results(shuffle_units, (2, 3, 6, 7))
+    assert set(kinds(graph)) == {
+        "TRANSPOSE",
+        "CONV_2D",
+        "DEPTHWISE_CONV_2D",
+        "CONCATENATION",
+        "SLICE",
+        "SPLIT",
+    }
+
+
+def test_a_shuffle_that_is_read_as_it_is_stays():
+    def function(g, x):
+        y = conv_nchw(g, x, 6, padding=0)
+        grouped = tfl.reshape(g, y, (2, 2, 3, 6, 7))
+        y = tfl.reshape(g, tfl.transpose(g, grouped, [0, 2, 1, 3, 4]), (2, 6, 6, 7))
+        return conv_nchw(g, y, 5, kernel=1, seed=3), tfl.tanh(g, y)
+
+    assert "SPLIT" in kinds(assert_passes_keep_results(function, (2, 3, 6, 7)))
+
+
 def test_no_transpose_with_channel_last_edges():
     def function(g, x):
         return tfl.transpose(g, residual(g, tfl.transpose(g, x, TO_FIRST)), TO_LAST)

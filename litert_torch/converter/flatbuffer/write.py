@@ -18,7 +18,7 @@ from ai_edge_litert import schema_py_generated as schema
 from litert_torch.converter.constants import Array, Constant
 from litert_torch.converter.dims import Size
 from litert_torch.converter.flatbuffer import options, versions
-from litert_torch.converter.ir import Graph, Op, Quantization, Value
+from litert_torch.converter.ir import Graph, Op, Quantization, Value, const
 from litert_torch.errors import InvalidGraphError
 from litert_torch.files import atomic_file
 
@@ -139,7 +139,12 @@ class _ModelBuilder:
                 return -1
             if value not in values:
                 values[value] = len(record.tensors)
-                record.tensors.append(self._tensor(value, value.name or name))
+                label = value.name or name
+                tensor = self._tensor(value, label)
+                record.tensors.append(tensor)
+                if value.quantization is not None and value.quantization.block_size is not None:
+                    scales = index(_block_scales(value.quantization), f"{label}.scales")
+                    tensor.quantization = _blocks(value.quantization, scales)
             return values[value]
 
         record.inputs = [index(v) for v in graph.inputs]
@@ -169,7 +174,7 @@ class _ModelBuilder:
         tensor.hasRank = True
         if value.const is not None:
             tensor.buffer = self._buffer(value.const)
-        if value.quantization is not None:
+        if value.quantization is not None and value.quantization.block_size is None:
             tensor.quantization = self._quantization(value.quantization)
         return tensor
 
@@ -196,6 +201,21 @@ class _ModelBuilder:
         record.inputs = _tensor_maps(graph.input_names, subgraph.inputs)
         record.outputs = _tensor_maps(graph.output_names, subgraph.outputs)
         return record
+
+
+def _block_scales(q: Quantization) -> Value:
+    """The scales of blocks as a tensor: XNNPACK takes float16 only, [rows, blocks a row]."""
+    return const(np.asarray(q.scales).astype(np.float16))
+
+
+def _blocks(q: Quantization, scales: int) -> Any:
+    """Parameters of a tensor with a scale a block, which are in the tensor numbered `scales`."""
+    details = schema.BlockwiseQuantizationT()
+    details.scales, details.zeroPoints, details.blockSize = scales, -1, q.block_size
+    record = schema.QuantizationParametersT()
+    record.detailsType = schema.QuantizationDetails.BlockwiseQuantization
+    record.details, record.quantizedDimension = details, q.axis
+    return record
 
 
 def _written(size: Size) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from litert_torch.converter import dims
 from litert_torch.converter.dims import Size
 from litert_torch.converter.dtypes import DType
-from litert_torch.converter.ir import Graph, Value, const, retyped
+from litert_torch.converter.ir import Graph, TensorType, Value, const, retyped
 
 SAME, VALID = 0, 1  # schema.Padding
 Pair = tuple[int, int]
@@ -249,3 +249,24 @@ def log_softmax(g: Graph, x: Value) -> Value:
 
 def _zeros(count: int) -> Value:
     return const([0.0] * count, DType.FLOAT32)
+
+
+def non_max_suppression_v4(
+    g: Graph,
+    boxes: Value,
+    scores: Value,
+    *,
+    count: int,
+    iou_threshold: float,
+    score_threshold: float,
+) -> list[Value]:
+    """Int32 [count] indices of boxes [N, 4], best first, then zeros; and an int32 count of them."""
+    operands = [
+        boxes,
+        scores,
+        const(count, DType.INT32),
+        const(iou_threshold, DType.FLOAT32),
+        const(score_threshold, DType.FLOAT32),
+    ]
+    types = [TensorType((count,), DType.INT32), TensorType((), DType.INT32)]
+    return g.emit_many("NON_MAX_SUPPRESSION_V4", operands, types)

@@ -95,13 +95,13 @@ def sgn(g: Graph, x: ComplexValue) -> ComplexValue:
 
 @lowers_complex(aten.exp.default)
 def exp(g: Graph, x: ComplexValue) -> ComplexValue:
-    """exp(real) * (cos(imag) + i sin(imag))."""
+    """The absolute value is that of exp of the real part, the angle the imaginary part."""
     return polar(g, tfl.exp(g, x.real), x.imag)
 
 
 @lowers_complex(aten.log.default)
 def log(g: Graph, x: ComplexValue) -> ComplexValue:
-    """log(abs(x)) + i * angle(x)."""
+    """The logarithm of the absolute value, and the angle."""
     half = const(0.5, DType.FLOAT32)
     return ComplexValue(tfl.mul(g, tfl.log(g, squared_abs(g, x)), half), angle(g, x))
 

@@ -55,7 +55,7 @@ def _by_part(op: OpOverload[Any, Any], data: Sequence[str]) -> Callable[..., Any
             results.append(lowers.all()[op](g, **part))
         return _joined(*results)
 
-    lowering.__name__ = op.name()
+    lowering.__name__ = str(op)
     lowering.__doc__ = "Each part by itself."
     lowering.__signature__ = signature  # type: ignore[attr-defined]
     return lowering

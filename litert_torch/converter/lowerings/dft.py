@@ -129,8 +129,8 @@ def _by_two_steps(g: Graph, x: Parts, transform: Transform, rows: int) -> Parts:
 def _turned(g: Graph, x: Parts, transform: Transform, rows: int) -> tuple[Value, Value]:
     """X [B, columns, rows] times exp(sign * 2 pi i * column * row / size)."""
     columns = transform.size // rows
-    angles = transform.sign * 2 * np.pi / transform.size
-    angles = angles * np.arange(columns)[:, None] * np.arange(rows)[None]
+    turns = np.arange(columns)[:, None] * np.arange(rows)[None]
+    angles = transform.sign * 2 * np.pi / transform.size * turns
     cos, sin = (const(f(angles)[None], DType.FLOAT32) for f in (np.cos, np.sin))
     real, imag = x
     assert imag is not None

@@ -19,12 +19,12 @@ from litert_torch.converter.lowerings.views import transposed
 
 aten = torch.ops.aten
 
-_SCALES = {0: lambda n: 1.0, 1: lambda n: 1 / math.sqrt(n), 2: lambda n: 1 / n}
-"""Of ATen's normalization modes, by the number of elements transformed."""
+_EXPONENTS = (0.0, -0.5, -1.0)
+"""Of the number of elements transformed, for each of ATen's normalization modes."""
 
 
 def _scale(normalization: int, sizes: Sequence[Size]) -> float:
-    return _SCALES[normalization](math.prod(dims.static(sizes)))
+    return float(math.prod(dims.static(sizes)) ** _EXPONENTS[normalization])
 
 
 def along(g: Graph, x: Parts, axis: int, transform: Transform) -> Parts:

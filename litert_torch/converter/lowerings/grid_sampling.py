@@ -1,14 +1,18 @@
-"""grid_sample: images read at the points that a grid names."""
+"""grid_sample and affine_grid: images read at the points that a grid names."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
+import numpy as np
 import torch
 
 from litert_torch.converter import dims
 from litert_torch.converter import litert_ops as tfl
-from litert_torch.converter.ir import Graph, Value
+from litert_torch.converter.constants import Array
+from litert_torch.converter.dims import Size
+from litert_torch.converter.ir import Graph, Value, const
 from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.lowerings.point_sampling import (
+    FLOAT32,
     Tap,
     clipped,
     interpolated,
@@ -51,7 +55,7 @@ def _reflected(g: Graph, x: Value, size: int, align_corners: bool) -> Value:
 
 
 def _within(g: Graph, x: Value, size: int, padding: int, align_corners: bool) -> Value:
-    """Positions as indices into an axis of `size` that has a zero on both sides where it pads so."""
+    """Positions as indices into an axis of `size`, which ZEROS finds between two zeros."""
     if padding == ZEROS:
         return shifted(g, clipped(g, x, -1, size), 1)
     if padding == REFLECTION:
@@ -59,9 +63,7 @@ def _within(g: Graph, x: Value, size: int, padding: int, align_corners: bool) ->
     return clipped(g, x, 0, size - 1)
 
 
-def _cubic_taps(
-    g: Graph, x: Value, size: int, padding: int, align_corners: bool
-) -> list[Tap]:
+def _cubic_taps(g: Graph, x: Value, size: int, padding: int, align_corners: bool) -> list[Tap]:
     """Four pixels around each position, each brought into the image by itself."""
     if padding != REFLECTION:
         x = clipped(g, x, -3, size + 2)  # from here on out, all four are the same
@@ -91,9 +93,7 @@ def _cubic_far(g: Graph, d: Value) -> Value:
     return shifted(g, tfl.mul(g, curve, d), -4 * a)
 
 
-def _taps(
-    g: Graph, x: Value, size: int, mode: int, padding: int, align_corners: bool
-) -> list[Tap]:
+def _taps(g: Graph, x: Value, size: int, mode: int, padding: int, align_corners: bool) -> list[Tap]:
     position = _unnormalized(g, x, size, align_corners)
     if mode == BICUBIC:
         return _cubic_taps(g, position, size, padding, align_corners)
@@ -108,9 +108,7 @@ def _nearest_tap(g: Graph, position: Value) -> Tap:
     return Tap(shifted(g, tfl.round(g, shifted(g, position, -1)), 1))
 
 
-@lowers(
-    aten.grid_sampler.default, aten.grid_sampler_2d.default, aten.grid_sampler_3d.default
-)
+@lowers(aten.grid_sampler.default, aten.grid_sampler_2d.default, aten.grid_sampler_3d.default)
 def grid_sampler(
     g: Graph,
     x: Value,
@@ -136,3 +134,27 @@ def grid_sampler(
     y = interpolated(g, pixels_by_row(g, padded), [s + 2 * border for s in sizes], taps)
     y = transposed(g, y, (0, 2, 1))
     return tfl.reshape(g, y, (x.shape[0], x.shape[1], *points))
+
+
+@lowers(aten.affine_grid_generator.default)
+def affine_grid_generator(
+    g: Graph, theta: Value, size: Sequence[Size], align_corners: bool
+) -> Value:
+    """The coordinates of images, mapped by theta [N, axes, axes + 1]: [N, *sizes, axes]."""
+    sizes = dims.static(size[2:])
+    axes = len(sizes)
+    lines = [_centres(s, align_corners) for s in reversed(sizes)]
+    grids = np.meshgrid(*reversed(lines), indexing="ij")[::-1]
+    base = np.stack([*grids, np.ones(sizes)], -1).reshape(-1, axes + 1)
+    rows = tfl.reshape(g, theta, (theta.shape[0] * axes, axes + 1))
+    y = tfl.fully_connected(g, rows, const(base, FLOAT32), None)
+    y = tfl.reshape(g, y, (theta.shape[0], axes, base.shape[0]))
+    return tfl.reshape(g, transposed(g, y, (0, 2, 1)), (theta.shape[0], *sizes, axes))
+
+
+def _centres(size: int, align_corners: bool) -> Array:
+    """Normalized coordinates of pixel centres."""
+    if size <= 1:
+        return np.zeros(size)
+    line = np.linspace(-1, 1, size)
+    return line if align_corners else line * (size - 1) / size

@@ -27,7 +27,7 @@ def linear(g: Graph, x: Value, weight: Value, bias: Value | None = None) -> Valu
     """Of x [..., K] with weight [N, K] or [K]: x @ weight.T + bias."""
     if weight.rank == 1:
         return _plus(g, matmul(g, x, weight), bias)
-    if _is_constant_matrix(weight) and x.dtype.is_float:
+    if _is_constant_matrix(weight) and x.dtype.is_float and weight.shape[1] != 0:
         return _by_weight(g, x, weight, bias)
     return _plus(g, matmul(g, x, tfl.transpose(g, weight, (1, 0))), bias)
 
@@ -46,7 +46,10 @@ def matmul(g: Graph, x: Value, other: Value) -> Value:
 
 
 def _product(g: Graph, x: Value, other: Value) -> Value:
-    """Of x [..., M, K] and other [..., K, N]."""
+    """Of x [..., M, K] and other [..., K, N]; sums of no products are 0."""
+    if x.shape[-1] == 0:
+        shape = (*dims.broadcast(x.shape[:-2], other.shape[:-2]), x.shape[-2], other.shape[-1])
+        return tfl.broadcast_to(g, const(0, x.dtype), shape)
     if not x.dtype.is_float:
         return _integer_product(g, x, other)
     if _is_constant_matrix(other):
@@ -147,7 +150,7 @@ def vdot(g: Graph, x: Value, other: Value) -> Value:
 def addmm(g: Graph, x: Value, mat1: Value, mat2: Value, *, beta: Any = 1, alpha: Any = 1) -> Value:
     """Beta * x + alpha * (mat1 @ mat2)."""
     fused = _is_constant_matrix(mat2) and mat1.dtype.is_float and beta == 1 and alpha == 1
-    if fused and x.rank == 1 and x.shape[0] == mat2.shape[1]:
+    if fused and mat2.shape[0] != 0 and x.rank == 1 and x.shape[0] == mat2.shape[1]:
         return _by_weight(g, mat1, tfl.transpose(g, mat2, (1, 0)), x)
     return _accumulated(g, x, _product(g, mat1, mat2), beta, alpha)
 

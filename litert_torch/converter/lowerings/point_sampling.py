@@ -1,4 +1,4 @@
-"""Values of images between their pixels: what grid_sample, roi_align and deformable convolutions read.
+"""Values of images between their pixels, for grid_sample, roi_align, deformable convolutions.
 
 Channels are last while elements are read, so that a GATHER copies whole pixels.
 """
@@ -58,7 +58,12 @@ def pixels_by_row(g: Graph, x: Value) -> Value:
 
 
 def interpolated(
-    g: Graph, pixels: Value, sizes: Sequence[int], taps: Sequence[Sequence[Tap]], *, batched: bool = True
+    g: Graph,
+    pixels: Value,
+    sizes: Sequence[int],
+    taps: Sequence[Sequence[Tap]],
+    *,
+    batched: bool = True,
 ) -> Value:
     """Sums over all combinations of the axes' taps of pixel times weights.
 

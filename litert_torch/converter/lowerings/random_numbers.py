@@ -286,7 +286,7 @@ def multinomial(
 ) -> Value:
     """Int64 positions along the last axis of weights x, drawn in proportion to them.
 
-    Without replacement: the largest of x / e, where e is exponential (Efraimidis and Spirakis, 2006).
+    Without replacement: the largest of x / e with e exponential (Efraimidis and Spirakis, 2006).
     """
     weights = tfl.reshape(g, x, (1, *x.shape)) if x.rank == 1 else x
     if replacement:

@@ -140,7 +140,7 @@ def istft(
 
 
 def _centred(g: Graph, window: Value | None, length: int, size: int) -> Value | None:
-    """The window [length], or ones, with zeros on both sides: [1, size]; None where it is all ones."""
+    """The window [length], or ones, between zeros: [1, size]; None where it is all ones."""
     if window is None and length == size:
         return None
     values = const(np.ones(length), DType.FLOAT32) if window is None else window

@@ -40,6 +40,7 @@ def fuse_activation(s: Sweep, op: Op) -> Value | None:
     if maker.attrs["fusedActivationFunction"] or x.dtype != DType.FLOAT32:
         return None
     attrs = {**maker.attrs, "fusedActivationFunction": _ACTIVATIONS[op.kind]}
+    s.graph.source = maker.source
     return s.graph.emit(maker.kind, maker.inputs, x.type, **attrs)
 
 
@@ -88,6 +89,7 @@ def fold_scale(s: Sweep, op: Op) -> Value | None:
     inputs[place.weights] = const(_scaled(weights.const, c, place.axis))
     if bias is not None and bias.const is not None:
         inputs[place.bias] = const(_scaled(bias.const, c, 0))
+    s.graph.source = maker.source
     return s.graph.emit(maker.kind, inputs, maker.output.type, **maker.attrs)
 
 
@@ -113,6 +115,7 @@ def fold_offset(s: Sweep, op: Op) -> Value | None:
     inputs = [*maker.inputs[: place.bias], None]
     inputs[place.bias] = const(_offset(bias.const if bias is not None else None, c, channels))
     attrs = {**maker.attrs, "fusedActivationFunction": op.attrs["fusedActivationFunction"]}
+    s.graph.source = maker.source
     return s.graph.emit(maker.kind, inputs, maker.output.type, **attrs)
 
 

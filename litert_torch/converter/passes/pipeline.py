@@ -10,6 +10,7 @@ from litert_torch.converter.passes.fusion import (
     hoist_scalar_factor,
 )
 from litert_torch.converter.passes.layout import channels_last
+from litert_torch.converter.passes.layout.channel_order import fold_channel_order
 from litert_torch.converter.passes.layout.channel_shuffle import expand_shuffles
 from litert_torch.converter.passes.operands import (
     drop_broadcast,
@@ -54,7 +55,6 @@ PIPELINE: tuple[Pass, ...] = (
     ),
     sweeping(drop_broadcast),  # before layout: a broadcast operand of lower rank pins an op
     channels_last,  # before fusion: convolutions meet their scales once nothing stands between
-    expand_shuffles,
     sweeping(step_as_slice),  # after layout, which moves the one op, not the three
     sweeping(transpose_as_reshape),  # the layout leaves some around 1x1 images
     sweeping(merge_transposes),
@@ -74,6 +74,8 @@ PIPELINE: tuple[Pass, ...] = (
     sweeping(fold_offset),
     share_common_subexpressions,  # after folding, so that every fold sees its own convolution
     sweeping(fuse_activation),
+    fold_channel_order,  # after fusion: sees convolutions alone between shuffles
+    expand_shuffles,
     sweeping(merge_pads),
     sweeping(pad_into_convolution),
     sweeping(zero_padding_for_max),  # after fusion: sees fused activations

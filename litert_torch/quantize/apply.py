@@ -1,0 +1,340 @@
+"""A recipe applied to a graph: the op list is built anew, on integers where the plan says so."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from litert_torch.converter import litert_ops as tfl
+from litert_torch.converter.constants import Array
+from litert_torch.converter.dtypes import DType
+from litert_torch.converter.ir import Graph, Op, Quantization, TensorType, Value, retyped
+from litert_torch.errors import InvalidInputError
+from litert_torch.quantize import calibrate, float16, kernels, static
+from litert_torch.quantize.numerics import affine, as_integers
+from litert_torch.quantize.planning import Plan, layout_of, plans_for, weight_of
+from litert_torch.quantize.report import Entry, Pairs
+from litert_torch.quantize.weights import WeightStore
+
+if TYPE_CHECKING:
+    from litert_torch.quantize.recipe import Recipe
+
+
+def apply(recipe: Recipe, graph: Graph) -> None:
+    """Quantize `graph` and the graphs inside it as `recipe` says, and report.
+
+    Raises:
+        InvalidInputError: a rule matches nothing, or calibration data is needed and absent, or
+            does not fit, or weights are not finite.
+    """
+    plans = plans_for(graph, recipe.rules)
+    wanted = static.candidates(graph, plans)
+    plan = static.StaticPlan({}, {}, {})
+    if wanted:
+        found = _ranges(recipe, graph, wanted)
+        plan = static.static_plan(graph, plans, wanted, found)
+    moments = _second_moments(recipe, graph, plans)
+    store = WeightStore()
+    for g in [*graph.subgraphs(), graph]:
+        before = replace(g, ops=list(g.ops), outputs=list(g.outputs))
+        rebuilt = _Rebuilt(g, plans, plan, store, moments)
+        rebuilt.run()
+        recipe.report.entries += rebuilt.entries
+        recipe.report.pairs.append(
+            Pairs(before, g, rebuilt.weights, rebuilt.activations() if g is graph else [])
+        )
+
+
+def _ranges(
+    recipe: Recipe, graph: Graph, wanted: Mapping[Op, DType]
+) -> dict[Value, tuple[float, float]]:
+    if recipe.calibration is None:
+        raise InvalidInputError(
+            "static quantization needs calibration data: Recipe.static(calibration=batches)"
+        )
+    values = static.observed(wanted)
+    dtype = next(iter(wanted.values()))
+    return calibrate.ranges(graph, values, recipe.calibration, recipe.observer, dtype)
+
+
+def _second_moments(recipe: Recipe, graph: Graph, plans: Mapping[Op, Plan]) -> dict[Value, Array]:
+    """What GPTQ needs to know of the inputs of the ops that a rule wants it for."""
+    values = [op.inputs[0] for op in graph.ops if _takes_gptq(op, plans[op])]
+    if not values:
+        return {}
+    if recipe.calibration is None:
+        raise InvalidInputError("gptq needs calibration data: recipe.calibrated(batches)")
+    found = dict.fromkeys(v for v in values if v is not None)
+    return calibrate.second_moments(graph, found, recipe.calibration)
+
+
+def _takes_gptq(op: Op, plan: Plan) -> bool:
+    """A product of matrices that a rule wants GPTQ for; other ops have nothing to pass errors to."""
+    if plan.rule is None or plan.rule.algorithm != "gptq" or plan.form == "float":
+        return False
+    w = weight_of(op)
+    is_pointwise = op.kind == "CONV_2D" and w is not None and w.shape[1:3] == (1, 1)
+    x = op.inputs[0]
+    if w is None or x is None or not (op.kind == "FULLY_CONNECTED" or is_pointwise):
+        return False
+    return x.shape[-1] == w.shape[-1]
+
+
+class _Rebuilt:
+    """One graph's new ops; `real` and `integers` have what stands for each old value."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        plans: Mapping[Op, Plan],
+        static_plan: static.StaticPlan,
+        store: WeightStore,
+        moments: Mapping[Value, Array],
+    ) -> None:
+        self.graph = graph
+        self.plans = plans
+        self.static = static_plan
+        self.store = store
+        self.moments = moments
+        self.entries: list[Entry] = []
+        self.weights: list[tuple[str, Value, Value]] = []
+        self._old_ops = graph.ops
+        self._real: dict[Value, Value] = {}
+        self._integers: dict[Value, Value] = {}
+        self._made: dict[Hashable, Value] = {}
+
+    def run(self) -> None:
+        """Replace the graph's ops and outputs."""
+        self.graph.ops = []
+        for op in self._old_ops:
+            self.graph.source = op.source
+            plan = self.plans[op]
+            if op in self.static.ops:
+                self._emit_on_integers(op, plan)
+            elif plan.form in ("dynamic", "weight_only"):
+                self._emit_with_small_weights(op, plan)
+            else:
+                self._emit_in_float(op)
+                note = self.static.float_because.get(op, plan.note)
+                self._enter(plan, "float", note if plan.rule is not None else "")
+        self.graph.outputs = [self._as_real(v) for v in self.graph.outputs]
+
+    def activations(self) -> list[tuple[str, Value, Value]]:
+        """Integer results by name, each beside the float value that it stands for."""
+        return [
+            (self.plans[v.producer].place.name, v, new)
+            for v, new in self._integers.items()
+            if v.producer is not None
+        ]
+
+    def _enter(self, plan: Plan, form: str, note: str, *weights: Value) -> None:
+        place = plan.place
+        before = after = 0
+        if weights:
+            old, new = weights
+            assert old.const is not None
+            assert new.const is not None
+            before, after = old.const.nbytes, new.const.nbytes + _scale_bytes(new)
+            self.weights.append((place.name, old, new))
+        shown = str(plan.weights) if weights else ""
+        graph = self.graph.name
+        entry = Entry(graph, place.module, place.name, place.op, form, shown, note, before, after)
+        self.entries.append(entry)
+
+    def _emit_in_float(self, op: Op) -> None:
+        inputs = [None if v is None else self._as_real(v) for v in op.inputs]
+        if all(a is b for a, b in zip(inputs, op.inputs, strict=True)):
+            self.graph.ops.append(op)
+            return
+        self._emit(op, inputs)
+
+    def _emit(self, op: Op, inputs: list[Value | None]) -> None:
+        types = [v.type for v in op.outputs]
+        results = self.graph.emit_many(op.kind, inputs, types, **op.attrs)
+        for old, new in zip(op.outputs, results, strict=True):
+            new.name = old.name
+            new.quantization = old.quantization
+            self._real[old] = new
+
+    def _emit_with_small_weights(self, op: Op, plan: Plan) -> None:
+        """Float activations beside integer or float16 weights."""
+        assert plan.weights is not None
+        inputs = [None if v is None else self._as_real(v) for v in op.inputs]
+        if plan.weights.dtype == DType.FLOAT16:
+            self._halve(op, plan, inputs)
+            return
+        w = weight_of(op)
+        assert w is not None
+        small = self._small_weight(op, plan)
+        place = kernels.WEIGHTED[op.kind].weights
+        inputs[place] = small if plan.form == "dynamic" else self._dequantized(small)
+        self._emit(op, inputs)
+        self._enter(plan, plan.form, plan.note, w, small)
+
+    def _halve(self, op: Op, plan: Plan, inputs: list[Value | None]) -> None:
+        places = float16.operands(op)
+        note = "" if places or weight_of(op) is None else "no float32 weights"
+        for i in places:
+            old = op.inputs[i]
+            assert old is not None
+            small = self._half(old)
+            if small is None:
+                note = "its numbers are beyond float16's range"
+                continue
+            inputs[i] = self._dequantized(small)
+            self._enter(plan, plan.form, "", old, small)
+        self._emit(op, inputs)
+        if note:
+            self._enter(plan, "float", note)
+
+    def _half(self, v: Value) -> Value | None:
+        assert v.const is not None
+        key = ("half", v.const.key, v.shape)
+        if key not in self._made:
+            small = float16.halved(v)
+            if small is None:
+                return None
+            self._made[key] = small
+        return self._made[key]
+
+    def _dequantized(self, small: Value) -> Value:
+        if small not in self._real:
+            self._real[small] = tfl.dequantize(self.graph, small)
+        return self._real[small]
+
+    def _small_weight(self, op: Op, plan: Plan) -> Value:
+        w = weight_of(op)
+        assert w is not None
+        assert plan.weights is not None
+        moment = None
+        if _takes_gptq(op, plan) and op.inputs[0] is not None:
+            moment = self.moments.get(op.inputs[0])
+        algorithm = plan.rule.algorithm if plan.rule is not None else None
+        layout = layout_of(op, plan.weights)
+        return self.store.quantized(
+            w, plan.weights.dtype, layout, algorithm, moment, plan.place.name
+        )
+
+    def _emit_on_integers(self, op: Op, plan: Plan) -> None:
+        dtype = self.static.ops[op]
+        w = weight_of(op) if op.kind in kernels.WEIGHTED else None
+        inputs = self._plain_operands(op, dtype, w)
+        if w is not None:
+            small = self._weigh(op, plan, inputs)
+            self._enter(plan, "static", plan.note, w, small)
+        else:
+            self._enter(plan, "static", "")
+        types = [retyped(v, dtype=dtype) if _is_float(v) else v.type for v in op.outputs]
+        results = self.graph.emit_many(op.kind, inputs, types, **op.attrs)
+        for old, new in zip(op.outputs, results, strict=True):
+            new.name = old.name
+            new.quantization = self.static.parameters[old]
+            self._integers[old] = new
+
+    def _plain_operands(self, op: Op, dtype: DType, w: Value | None) -> list[Value | None]:
+        """Integers for every float operand but weights and bias."""
+        skipped: set[int] = set()
+        if w is not None:
+            operands = kernels.WEIGHTED[op.kind]
+            skipped = {operands.weights, *({operands.bias} - {None})}  # type: ignore[arg-type]
+        shared = None
+        if op.kind in kernels.JOINING or op.kind in kernels.MOVING:
+            shared = self.static.parameters[op.outputs[0]]
+        inputs: list[Value | None] = []
+        for i, v in enumerate(op.inputs):
+            if v is None or i in skipped:
+                inputs.append(v)
+            elif _is_float(v):
+                inputs.append(self._as_integers(v, dtype, shared))
+            else:
+                inputs.append(self._as_real(v))
+        return inputs
+
+    def _weigh(self, op: Op, plan: Plan, inputs: list[Value | None]) -> Value:
+        """Put integer weights and bias among `inputs`."""
+        operands = kernels.WEIGHTED[op.kind]
+        small = self._small_weight(op, plan)
+        inputs[operands.weights] = small
+        x = inputs[operands.x]
+        if operands.bias is not None and operands.bias < len(inputs) and x is not None:
+            bias = inputs[operands.bias]
+            if bias is not None:
+                inputs[operands.bias] = _bias(bias, x, small)
+        return small
+
+    def _as_real(self, v: Value) -> Value:
+        """What stands for `v` in float (or as it is, where it never was float)."""
+        if v not in self._real and v in self._integers:
+            self._real[v] = tfl.dequantize(self.graph, self._integers[v])
+        return self._real.get(v, v)
+
+    def _as_integers(self, v: Value, dtype: DType, demanded: Quantization | None) -> Value:
+        """What stands for `v` as integers, with the scale that is demanded if one is."""
+        if v.const is not None:
+            return self._constant(v, dtype, demanded)
+        q = demanded or self.static.parameters[v]
+        whole = self._integers.get(v)
+        if whole is not None and whole.dtype == dtype and _has(whole, q):
+            return whole
+        key = (v, dtype, q.key)
+        if key not in self._made:
+            source = whole if whole is not None else self._as_real(v)
+            self._made[key] = tfl.quantize(self.graph, source, dtype, q)
+        return self._made[key]
+
+    def _constant(self, v: Value, dtype: DType, demanded: Quantization | None) -> Value:
+        assert v.const is not None
+        if demanded is None:
+            data = v.const.read()
+            scale, zero_point = affine(float(data.min()), float(data.max()), dtype)
+        else:
+            scale, zero_point = demanded.scales.item(), int(demanded.zero_points.item())
+
+        def integers(x: Array) -> Array:
+            return as_integers(x, float(scale), zero_point, dtype)
+
+        made = v.const.derive(
+            ("activation", dtype, float(scale), zero_point), integers, dtype=dtype
+        )
+        q = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int64))
+        return Value(TensorType(v.shape, dtype), const=made, quantization=q)
+
+
+def _is_float(v: Value) -> bool:
+    return v.dtype == DType.FLOAT32
+
+
+def _has(v: Value, q: Quantization) -> bool:
+    return v.quantization is not None and v.quantization.key == q.key
+
+
+def _scale_bytes(v: Value) -> int:
+    q = v.quantization
+    if q is None:
+        return 0
+    return int(np.size(q.scales)) * (2 if q.block_size is not None else 12)
+
+
+def _bias(bias: Value, x: Value, w: Value) -> Value:
+    """A float bias as integers in units of the products that it is added to.
+
+    int32 beside int8 activations, int64 beside int16, with scale x.scale * w.scale and zero point
+    0 (LiteRT quantization specification).
+    """
+    assert bias.const is not None
+    assert x.quantization is not None
+    assert w.quantization is not None
+    scales = np.ravel(x.quantization.scales).astype(np.float64) * np.ravel(w.quantization.scales)
+    dtype = DType.INT64 if x.dtype == DType.INT16 else DType.INT32
+    limits = np.iinfo(np.int32 if dtype == DType.INT32 else np.int64)
+
+    def integers(b: Array) -> Array:
+        units = np.rint(b.astype(np.float64) / scales)
+        return np.clip(units, float(limits.min), float(limits.max) - 1024).astype(dtype.numpy)
+
+    made = bias.const.derive(("bias", dtype, scales.tobytes()), integers, dtype=dtype)
+    q = Quantization(scales.astype(np.float32), np.zeros(scales.size, np.int64), 0)
+    return Value(TensorType(bias.shape, dtype), const=made, quantization=q)

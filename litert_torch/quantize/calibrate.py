@@ -1,0 +1,120 @@
+"""Running a graph on batches to see the tensors inside it.
+
+The graph is written to a temporary file whose outputs are the tensors asked for, and run in
+LiteRT. Where they are too large together, it is run again for each part of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import numpy as np
+
+from litert_torch.converter import flatbuffer
+from litert_torch.converter.constants import Array
+from litert_torch.converter.dtypes import DType
+from litert_torch.converter.ir import Graph, Value
+from litert_torch.errors import InvalidInputError
+from litert_torch.quantize.calibration_data import Calibration, Feed, feeds, is_repeatable
+from litert_torch.quantize.ranges import OBSERVERS, Observer
+from litert_torch.runtime_bindings import LiteRTModel
+
+_AT_ONCE = 1 << 29  # bytes of tensors that one run gives
+
+Seen = Callable[[Value, Array], None]
+
+
+class Tapped:
+    """A graph that gives tensors inside it; running it takes one batch.
+
+    Args:
+        graph: A main graph; it is left as it is.
+        values: Inputs of the graph and results of its ops.
+    """
+
+    def __init__(self, graph: Graph, values: Sequence[Value]) -> None:
+        self._names = {v: f"tap_{i}" for i, v in enumerate(values) if v.producer is not None}
+        self._fed = {
+            v: name
+            for v, name in zip(graph.inputs, graph.input_names, strict=True)
+            if v in set(values)
+        }
+        tapped = Graph(
+            inputs=graph.inputs,
+            outputs=list(self._names),
+            ops=graph.ops,
+            name=graph.name,
+            input_names=graph.input_names,
+            output_names=list(self._names.values()),
+        )
+        self._model: LiteRTModel | None = None
+        if self._names:
+            self._model = LiteRTModel.from_temporary(lambda p: flatbuffer.to_file([tapped], p))
+        self._signature = graph.name
+
+    def run(self, feed: Feed) -> dict[Value, Array]:
+        """The values for one batch."""
+        given = {v: feed[name] for v, name in self._fed.items()}
+        if self._model is None:
+            return given
+        outputs = self._model(signature_name=self._signature, **feed)
+        assert isinstance(outputs, dict)
+        return given | {v: outputs[name] for v, name in self._names.items()}
+
+
+def look(graph: Graph, values: Sequence[Value], calibration: Calibration, see: Seen) -> None:
+    """Call `see` with each of `values`, batch by batch.
+
+    Raises:
+        InvalidInputError: there is no batch, one does not fit, or the model computes NaN from it.
+    """
+    parts = list(_parts(values, _AT_ONCE))
+    batches: Calibration = calibration
+    if len(parts) > 1 and not is_repeatable(calibration):
+        batches = list(calibration() if callable(calibration) else calibration)
+    for part in parts:
+        tapped = Tapped(graph, part)
+        for number, feed in enumerate(feeds(batches, graph)):
+            for v, x in tapped.run(feed).items():
+                if x.dtype.kind == "f" and np.isnan(x).any():
+                    where = v.producer.source if v.producer is not None else "an input"
+                    raise InvalidInputError(
+                        f"the float model computes NaN from calibration batch {number} at {where}"
+                    )
+                see(v, x)
+
+
+def ranges(
+    graph: Graph, values: Iterable[Value], calibration: Calibration, observer: str, dtype: DType
+) -> dict[Value, tuple[float, float]]:
+    """The range of each value over the batches, as `observer` takes it."""
+    observers: dict[Value, Observer] = {v: OBSERVERS[observer]() for v in values}
+    look(graph, list(observers), calibration, lambda v, x: observers[v].see(x))
+    return {v: o.range(dtype) for v, o in observers.items()}
+
+
+def second_moments(
+    graph: Graph, values: Iterable[Value], calibration: Calibration
+) -> dict[Value, Array]:
+    """The sum of x x^T over all positions of each value, float32 [channels, channels]."""
+    moments = {v: np.zeros((int(v.shape[-1]),) * 2, np.float32) for v in values}
+
+    def see(v: Value, x: Array) -> None:
+        rows = x.reshape(-1, x.shape[-1])
+        moments[v] += rows.T @ rows
+
+    look(graph, list(moments), calibration, see)
+    return moments
+
+
+def _parts(values: Sequence[Value], limit: int) -> Iterator[list[Value]]:
+    part: list[Value] = []
+    size = 0
+    for v in values:
+        nbytes = int(np.prod([s if isinstance(s, int) else 1 for s in v.shape], dtype=np.int64)) * 4
+        if part and size + nbytes > limit:
+            yield part
+            part, size = [], 0
+        part.append(v)
+        size += nbytes
+    yield part

@@ -1,0 +1,76 @@
+"""Batches of inputs, in whatever form the user has them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from litert_torch.converter.constants import Array
+from litert_torch.converter.dims import Size
+from litert_torch.converter.ir import Graph
+from litert_torch.errors import InvalidInputError
+
+Batch = Any
+"""An array, a tuple of arrays in the inputs' order, or a dict by input name."""
+
+Calibration = Iterable[Batch] | Callable[[], Iterable[Batch]]
+
+Feed = dict[str, Array]
+
+
+def feeds(calibration: Calibration, graph: Graph) -> Iterator[Feed]:
+    """Each batch as arrays by input name.
+
+    Raises:
+        InvalidInputError: there is no batch, or one does not fit the graph's inputs, or is not
+            finite.
+    """
+    number = -1
+    for number, batch in enumerate(calibration() if callable(calibration) else calibration):
+        yield _feed(batch, graph, number)
+    if number < 0:
+        raise InvalidInputError("the calibration data is empty: give at least one batch of inputs")
+
+
+def is_repeatable(calibration: Calibration) -> bool:
+    """Whether the batches can be gone through again: a generator's cannot."""
+    return callable(calibration) or not isinstance(calibration, Iterator)
+
+
+def _feed(batch: Batch, graph: Graph, number: int) -> Feed:
+    names = graph.input_names
+    if isinstance(batch, Mapping):
+        given = dict(batch)
+    else:
+        listed: Sequence[Any] = batch if isinstance(batch, (tuple, list)) else (batch,)
+        if len(listed) != len(names):
+            raise InvalidInputError(
+                f"calibration batch {number} has {len(listed)} inputs, but signature "
+                f"{graph.name!r} takes {len(names)}: {', '.join(names)}"
+            )
+        given = dict(zip(names, listed, strict=True))
+    if set(given) != set(names):
+        raise InvalidInputError(
+            f"calibration batch {number} has inputs {', '.join(map(str, given))}; signature "
+            f"{graph.name!r} takes {', '.join(names)}"
+        )
+    return {
+        name: _checked(np.asarray(given[name]), value.type.shape, value.dtype.numpy, name, number)
+        for name, value in zip(names, graph.inputs, strict=True)
+    }
+
+
+def _checked(x: Array, shape: tuple[Size, ...], dtype: Any, name: str, number: int) -> Array:
+    fits = len(x.shape) == len(shape) and all(
+        not isinstance(want, int) or want == have for have, want in zip(x.shape, shape, strict=True)
+    )
+    if not fits:
+        raise InvalidInputError(
+            f"calibration batch {number}: input {name!r} has shape {list(x.shape)}, "
+            f"but the model takes [{', '.join(map(str, shape))}]"
+        )
+    if x.dtype.kind == "f" and not np.isfinite(x).all():
+        raise InvalidInputError(f"calibration batch {number}: input {name!r} has NaN or infinity")
+    return x.astype(dtype, copy=False)
