@@ -217,5 +217,8 @@ def _snr_db(y: Array, noise: Array) -> float:
 
 
 def as_array(tensor: torch.Tensor) -> Array:
-    """The tensor as numpy holds it in LiteRT; a copy."""
-    return constants.from_tensor(tensor.detach().cpu().contiguous()).read().copy()
+    """The tensor as numpy holds it in LiteRT, complex numbers as pairs; a copy."""
+    tensor = tensor.detach().cpu()
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    return constants.from_tensor(tensor.contiguous()).read().copy()

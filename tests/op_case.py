@@ -106,8 +106,9 @@ def _table(case):
     leaves = case.leaves[0]
     if case.op in lowers_complex.all():
         leaves = leaves + pytree.tree_leaves(case.op(*case.args, **case.kwargs))
-    kinds = (isinstance(a, complex) or getattr(a, "is_complex", bool)() for a in leaves)
-    return lowers_complex.all() if any(kinds) else lowers.all()
+    tensors = (a for a in leaves if isinstance(a, torch.Tensor))
+    is_complex = any(t.is_complex() for t in tensors) or any(isinstance(a, complex) for a in leaves)
+    return lowers_complex.all() if is_complex else lowers.all()
 
 
 def graph_of(case):

@@ -108,7 +108,7 @@ def from_array(array: npt.ArrayLike, dtype: DType | str | None = None) -> Consta
 
 
 def from_tensor(tensor: "torch.Tensor") -> Constant:
-    """A constant that reads `tensor`'s storage in place, shared with every view of the same bytes."""
+    """A constant that reads `tensor`'s storage in place; equal views of it are one constant."""
     import torch
 
     tensor = tensor.detach()

@@ -109,7 +109,7 @@ def numel(shape: Sequence[Size]) -> Size:
 
 
 def broadcast(*shapes: Sequence[Size]) -> Shape:
-    """The shape that numpy-style broadcasting gives; raises UnsupportedCaseError if there is none."""
+    """The shape that numpy-style broadcasting gives; UnsupportedCaseError if there is none."""
     rank = max(map(len, shapes))
     padded = [(1,) * (rank - len(s)) + tuple(s) for s in shapes]
     return tuple(_broadcast_size(sizes) for sizes in zip(*padded, strict=True))

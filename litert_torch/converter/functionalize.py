@@ -10,6 +10,7 @@ say. What does not fit (a buffer is written, a view has no inverse here) is left
 import copy
 import functools
 import operator
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,7 +30,9 @@ def functional(program: ExportedProgram) -> ExportedProgram:
         return program
     rewritten = _Rewriter.run(program)
     if rewritten is None:
-        return program.run_decompositions({})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # PyTorch's own bookkeeping, as of erased nodes
+            return program.run_decompositions({})
     result = copy.copy(program)
     result._graph_module = rewritten
     return result
@@ -72,7 +75,7 @@ class _Tensor:
     is_state: bool = False
 
 
-class _Unsupported(Exception):
+class _UnsupportedWriteError(Exception):
     """This program is left to PyTorch's functionalization."""
 
 
@@ -93,7 +96,7 @@ class _Rewriter:
         try:
             for node in program.graph.nodes:
                 rewriter._node(node)
-        except _Unsupported:
+        except _UnsupportedWriteError:
             return None
         rewriter.graph._codegen = copy.deepcopy(program.graph._codegen)
         return torch.fx.GraphModule(program.graph_module, rewriter.graph)
@@ -141,10 +144,10 @@ class _Rewriter:
     def _write(self, node: Node) -> None:
         target, op = node.args[0] if node.args else None, functional_form(node.target)
         if not isinstance(target, Node) or target not in self.tensors or op is None:
-            raise _Unsupported
+            raise _UnsupportedWriteError
         tensor = self.tensors[target]
         if not _share(node.meta["val"], tensor.fake):
-            raise _Unsupported  # a loaded program: its fake tensors do not tell what is shared
+            raise _UnsupportedWriteError  # a loaded program: its fake tensors do not tell what is shared
         new = self.graph.node_copy(node, self._current)
         new.target = op
         tensor.holder = self._as_before(new, node, tensor)
@@ -164,12 +167,12 @@ class _Rewriter:
         """What `tensor` is a view of holds its new value too."""
         parent, view = tensor.parent, tensor.view
         if tensor.is_state:
-            raise _Unsupported
+            raise _UnsupportedWriteError
         if parent is None or view is None:
             return
         inverse = _inverse(view)
         if inverse is None:
-            raise _Unsupported
+            raise _UnsupportedWriteError
         assert tensor.holder is not None
         target, args = inverse(self._fresh(parent), tensor.holder, view)
         parent.holder = self._call(view, target, args, parent)
@@ -227,7 +230,7 @@ def _scatter(op: Any) -> Inverse:
 def _reshaped(base: Node, value: Node, view: Node) -> tuple[Any, tuple[Any, ...]]:
     shape = base.meta["val"].shape
     if not all(isinstance(s, int) for s in shape):
-        raise _Unsupported
+        raise _UnsupportedWriteError
     return aten.reshape.default, (value, list(shape))
 
 

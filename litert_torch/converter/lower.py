@@ -33,6 +33,8 @@ from litert_torch.errors import (
     UnsupportedOpError,
 )
 
+lowers.all()  # now, so that the first conversion does not wait for every family
+
 
 def lower(
     program: ExportedProgram,
@@ -57,7 +59,7 @@ def lower(
         variables = Variables()
         variables.declare(program)
     graph = Graph(name=name)
-    state = _Lowering(graph, lowers.all())
+    state = _Lowering(graph, lowers.all())  # again: torchvision may be loaded by now
     state.variables = variables
     state.require_lowerings(program)
     state.bind_inputs(program, input_names)

@@ -74,7 +74,7 @@ def leaf_names(tree: Any) -> list[str]:
 
 
 def output_names(spec: pytree.TreeSpec) -> list[str]:
-    """Names of a program's outputs: paths where forward returns a dict, else output_0, output_1, ..."""
+    """Names of a program's outputs: paths in a dict that forward returns, else output_0, ..."""
     if spec.type is None or spec.num_leaves == 0:
         return ["output_0"][: spec.num_leaves]
     tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)

@@ -72,7 +72,7 @@ def _second_moments(recipe: Recipe, graph: Graph, plans: Mapping[Op, Plan]) -> d
 
 
 def _takes_gptq(op: Op, plan: Plan) -> bool:
-    """A product of matrices that a rule wants GPTQ for; other ops have nothing to pass errors to."""
+    """Whether GPTQ is asked for and the op multiplies matrices, so that it has columns."""
     if plan.rule is None or plan.rule.algorithm != "gptq" or plan.form == "float":
         return False
     w = weight_of(op)
@@ -215,7 +215,13 @@ class _Rebuilt:
         algorithm = plan.rule.algorithm if plan.rule is not None else None
         layout = layout_of(op, plan.weights)
         return self.store.quantized(
-            w, plan.weights.dtype, layout, algorithm, moment, plan.place.name
+            w,
+            plan.weights.dtype,
+            layout,
+            algorithm,
+            moment,
+            plan.place.name,
+            kernels=_kernels(op, w) if moment is None else None,
         )
 
     def _emit_on_integers(self, op: Op, plan: Plan) -> None:
@@ -301,6 +307,13 @@ class _Rebuilt:
         )
         q = Quantization(np.array([scale], np.float32), np.array([zero_point], np.int64))
         return Value(TensorType(v.shape, dtype), const=made, quantization=q)
+
+
+def _kernels(op: Op, w: Value) -> int | None:
+    """Kernels that an output channel of a convolution sums over; None for other ops."""
+    if op.kind == "DEPTHWISE_CONV_2D":
+        return 1
+    return int(w.shape[-1]) if op.kind in ("CONV_2D", "TRANSPOSE_CONV") else None
 
 
 def _is_float(v: Value) -> bool:

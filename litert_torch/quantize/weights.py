@@ -17,7 +17,8 @@ from litert_torch.converter.ir import Quantization, TensorType, Value
 from litert_torch.errors import InvalidInputError
 from litert_torch.quantize.algorithms import CLIPPING
 from litert_torch.quantize.algorithms.gptq import second_moment_key, with_compensation
-from litert_torch.quantize.numerics import Layout, grid_of, rounded
+from litert_torch.quantize.algorithms.squant import balanced
+from litert_torch.quantize.numerics import Grid, Layout, grid_of, rounded
 
 BEST_CLIPPING = {DType.INT8: "min_max", DType.INT4: "mse", DType.INT2: "mse"}
 """8 bits have room for the whole range; fewer do better without the outermost elements."""
@@ -37,6 +38,8 @@ class WeightStore:
         algorithm: str | None,
         second_moment: Array | None = None,
         where: str = "",
+        *,
+        kernels: int | None = None,
     ) -> Value:
         """`w` as integers with their scales.
 
@@ -47,43 +50,65 @@ class WeightStore:
             algorithm: How scales are chosen; None is the best for the type.
             second_moment: For "gptq", the sum of x x^T over inputs of the op, [K, K].
             where: What to call the weight in an error.
+            kernels: Of a convolution's weights, the kernels in a row: rounding is then such that
+                each one's errors cancel. None rounds to the nearest.
 
         Raises:
             InvalidInputError: the weight has NaN or infinity.
         """
         assert w.const is not None
         moment = second_moment_key(second_moment)
-        key = (w.const.key, w.shape, dtype, layout, algorithm, moment)
+        key = (w.const.key, w.shape, dtype, layout, algorithm, moment, kernels)
         if key not in self._made:
-            self._made[key] = _quantized(w.const, dtype, layout, algorithm, second_moment, where)
+            how = _How(dtype, layout, algorithm, kernels)
+            self._made[key] = _quantized(w.const, how, second_moment, where)
         return self._made[key]
 
 
-def _quantized(
-    w: Constant,
-    dtype: DType,
-    layout: Layout,
-    algorithm: str | None,
-    second_moment: Array | None,
-    where: str,
-) -> Value:
-    rows = layout.rows(w.read())
+@dataclass(frozen=True)
+class _How:
+    """How a weight is quantized; see `WeightStore.quantized`."""
+
+    dtype: DType
+    layout: Layout
+    algorithm: str | None
+    kernels: int | None
+
+    @property
+    def grid(self) -> Grid:
+        return grid_of(self.dtype, blocks=self.layout.block is not None)
+
+    def scales(self, rows: Array) -> Array:
+        name = self.algorithm if self.algorithm in CLIPPING else BEST_CLIPPING[self.dtype]
+        found = CLIPPING[name](rows, self.grid)
+        return found if self.layout.block is None else as_float16(found)
+
+    def integers(self, w: Array, scales: Array) -> Array:
+        rows = self.layout.rows(w)
+        if self.kernels is None or self.layout.axis is None:
+            return self.layout.restored(rounded(rows, scales, self.grid), w.shape)
+        units = (rows / scales[:, None]).reshape(len(rows), -1, self.kernels)
+        by_kernel = np.ascontiguousarray(units.transpose(0, 2, 1)).reshape(rows.shape)
+        chosen = balanced(by_kernel, self.kernels, self.grid)
+        chosen = chosen.reshape(len(rows), self.kernels, -1).transpose(0, 2, 1)
+        return self.layout.restored(chosen.reshape(rows.shape), w.shape)
+
+
+def _quantized(w: Constant, how: _How, second_moment: Array | None, where: str) -> Value:
+    rows = how.layout.rows(w.read())
     if not np.isfinite(rows.sum(dtype=np.float64)):
         raise InvalidInputError(f"the weights of {where or 'an op'} have NaN or infinity")
-    clipping = algorithm if algorithm in CLIPPING else BEST_CLIPPING[dtype]
-    grid = grid_of(dtype, blocks=layout.block is not None)
-    scales = CLIPPING[clipping](rows, grid)
-    if layout.block is not None:
-        scales = as_float16(scales)
+    scales = how.scales(rows)
     if second_moment is not None:
-        constant = _compensated(w, rows, scales, dtype, layout, second_moment)
+        constant = _compensated(w, rows, scales, how, second_moment)
     else:
-        constant = _lazily_rounded(w, scales, dtype, layout)
-    shaped = scales.reshape(layout.scale_shape(w.shape))
+        key = ("rounded", how, combined_key(scales.tobytes()))
+        constant = w.derive(key, lambda x: how.integers(x, scales), dtype=how.dtype)
+    shaped = scales.reshape(how.layout.scale_shape(w.shape))
     zeros = np.zeros(scales.size, np.int64)
-    axis = 0 if layout.axis is None else layout.axis
-    parameters = Quantization(shaped, zeros, axis, layout.block)
-    return Value(TensorType(w.shape, dtype), const=constant, quantization=parameters)
+    axis = 0 if how.layout.axis is None else how.layout.axis
+    parameters = Quantization(shaped, zeros, axis, how.layout.block)
+    return Value(TensorType(w.shape, how.dtype), const=constant, quantization=parameters)
 
 
 def as_float16(scales: Array) -> Array:
@@ -94,28 +119,16 @@ def as_float16(scales: Array) -> Array:
     )
 
 
-def _lazily_rounded(w: Constant, scales: Array, dtype: DType, layout: Layout) -> Constant:
-    shape = w.shape
-    grid = grid_of(dtype, blocks=layout.block is not None)
-
-    def integers(x: Array) -> Array:
-        return layout.restored(rounded(layout.rows(x), scales, grid), shape)
-
-    digest = combined_key(scales.tobytes())
-    return w.derive(("rounded", dtype, layout, digest), integers, dtype=dtype)
-
-
 def _compensated(
-    w: Constant, rows: Array, scales: Array, dtype: DType, layout: Layout, second_moment: Array
+    w: Constant, rows: Array, scales: Array, how: _How, second_moment: Array
 ) -> Constant:
-    """The integers that GPTQ chooses, which stay in memory: an eighth of float32's size or less."""
-    grid = grid_of(dtype, blocks=layout.block is not None)
+    """The integers that GPTQ chooses, which stay in memory: a quarter of float32's size."""
     matrix = rows.reshape(-1, second_moment.shape[0])
     per_row = max(1, scales.size // len(matrix))
-    chosen = with_compensation(matrix, scales.reshape(-1, per_row), grid, second_moment)
-    integers = layout.restored(chosen.reshape(rows.shape), w.shape)
-    key = combined_key("gptq", w.key, dtype, layout, second_moment_key(second_moment))
-    return Constant(w.shape, dtype, key, lambda: integers)
+    chosen = with_compensation(matrix, scales.reshape(-1, per_row), how.grid, second_moment)
+    integers = how.layout.restored(chosen.reshape(rows.shape), w.shape)
+    key = combined_key("gptq", w.key, how, second_moment_key(second_moment))
+    return Constant(w.shape, how.dtype, key, lambda: integers)
 
 
 def restored(v: Value) -> Array:

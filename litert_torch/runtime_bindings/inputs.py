@@ -71,14 +71,15 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
 
 
 def _fitted(value: Any, spec: TensorSpec) -> Array:
-    array = _as_array(value)
+    array, want = _as_array(value), numpy_dtype(spec.dtype)
+    if np.iscomplexobj(array) and want.kind == "f":
+        array = value = np.stack([array.real, array.imag], -1)  # the form that a file takes
     shape = spec.shape
     if array.ndim != len(shape) or any(
         want not in {have, -1} for want, have in zip(shape, array.shape, strict=True)
     ):
         hint = "; ? may be any size" if -1 in shape else ""
         raise InvalidInputError(f"input {spec} got an array of shape {list(array.shape)}{hint}")
-    want = numpy_dtype(spec.dtype)
     if not _may_cast(value, array, want):
         raise InvalidInputError(
             f"input {spec} got {array.dtype}, which does not convert without loss; "

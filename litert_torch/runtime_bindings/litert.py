@@ -188,7 +188,6 @@ class LiteRTModel(Model):
         from ai_edge_litert import interpreter
 
         options: dict[str, Any] = {
-            "experimental_default_delegate_latest_features": True,
             "num_threads": self._num_threads,
         }
         name = (

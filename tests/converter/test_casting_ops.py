@@ -3,7 +3,6 @@ import itertools
 import pytest
 import torch
 
-from litert_torch.errors import UnsupportedCaseError
 from tests.op_case import assert_matches_torch, bools, f32, graph_of, integers, op_case
 
 aten = torch.ops.aten
@@ -56,19 +55,6 @@ def test_matches_torch(case):
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
 def test_half_and_double_compute_in_float32(dtype):
     assert graph_of(op_case(aten.to.dtype, f32(3), dtype)).ops == []
-
-
-@pytest.mark.parametrize(
-    "case",
-    [
-        op_case(aten.dropout.default, f32(3), 0.5, True),
-        op_case(aten.native_dropout.default, f32(3), 0.5, None),
-    ],
-    ids=str,
-)
-def test_dropout_in_training_is_refused(case):
-    with pytest.raises(UnsupportedCaseError, match=r"model\.eval"):
-        graph_of(case)
 
 
 def test_through_torch_export():

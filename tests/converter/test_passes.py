@@ -243,6 +243,19 @@ def test_steps_become_slices(begin, end, strides):
     assert "STRIDED_SLICE" not in kinds(assert_passes_keep_results(function, (2, 6, 7, 5)))
 
 
+def test_a_reduction_drops_its_axes():
+    def function(g, x):
+        y = tfl.mean(g, x, [1, 2], True)
+        z = tfl.reduce_max(g, x, [1], True)
+        return tfl.reshape(g, y, (2, 5)), tfl.reshape(g, z, (2, 35))
+
+    assert sorted(kinds(assert_passes_keep_results(function, (2, 6, 7, 5)))) == [
+        "MEAN",
+        "REDUCE_MAX",
+        "RESHAPE",
+    ]
+
+
 def test_repeated_heads_are_shared():
     def function(g, q, k, v):
         def repeated(x):

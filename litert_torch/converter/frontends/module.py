@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 import torch
+import torch.export._trace  # what torch.export imports on its first call: half a second, 170 MB
 from torch.export import ExportedProgram
 
 from litert_torch.converter.frontends.recurrent_shapes import recurrent_shapes

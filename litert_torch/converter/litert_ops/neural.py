@@ -45,7 +45,7 @@ def conv_2d(
     dilation: Pair = (1, 1),
     padding: int = VALID,
 ) -> Value:
-    """X [N,H,W,C] with filter [O,KH,KW,C/groups]; a missing bias becomes zeros, which kernels need."""
+    """X [N,H,W,C] with filter [O,KH,KW,C/groups]; kernels need a bias, so none is zeros."""
     out, kh, kw, _ = dims.static(filter.shape)
     n, h, w, _ = x.shape
     shape = (

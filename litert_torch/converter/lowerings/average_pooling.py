@@ -15,7 +15,8 @@ from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Value
 from litert_torch.converter.litert_ops import SAME, VALID
 from litert_torch.converter.lowerings import lowers
-from litert_torch.converter.lowerings.channel_last import on_channel_last, padded, require_float
+from litert_torch.converter.lowerings.channel_last import on_channel_last, padded
+from litert_torch.converter.lowerings.integer_windows import average_integers
 from litert_torch.converter.lowerings.pooling_windows import Axis, axes_of, is_same, over_images
 
 aten = torch.ops.aten
@@ -76,8 +77,9 @@ def average_pool(
     divisor_override: int | None,
 ) -> Value:
     """Means of x [N, C, *spatial], or without N; the divisor may be overridden."""
-    require_float(x, "average pooling")
     include_pad = count_include_pad and divisor_override is None
+    if not x.dtype.is_float:
+        return average_integers(g, x, axes, include_pad, divisor_override)
 
     def pool_image(g: Graph, rows: Value, h: Axis, w: Axis) -> Value:
         if divisor_override is not None:

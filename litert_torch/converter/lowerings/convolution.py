@@ -23,8 +23,8 @@ from litert_torch.converter.lowerings.channel_last import (
     on_channel_last,
     padded,
     per_axis,
-    require_float,
 )
+from litert_torch.converter.lowerings.integer_windows import convolve_integers
 
 aten = torch.ops.aten
 
@@ -171,7 +171,6 @@ def _named(
 
 def convolve(g: Graph, x: Value, weight: Value, bias: Value | None, window: Window) -> Value:
     """Of x [N, C, *spatial], or without N, with weight [O, C/groups, *kernel]."""
-    require_float(x, "convolution")
     return on_channel_last(
         g, x, weight.rank - 2, lambda rows: convolve_rows(g, rows, weight, bias, window)
     )
@@ -179,6 +178,10 @@ def convolve(g: Graph, x: Value, weight: Value, bias: Value | None, window: Wind
 
 def convolve_rows(g: Graph, x: Value, weight: Value, bias: Value | None, window: Window) -> Value:
     """Of x [N, *spatial, C] with weight [O, C/groups, *kernel]."""
+    if not x.dtype.is_float:
+        return convolve_integers(
+            g, x, weight, bias, window.stride, window.dilation, window.pads, window.groups
+        )
     if weight.rank == 5:
         return _over_planes(g, x, weight, bias, window)
     if weight.rank == 3:

@@ -12,7 +12,7 @@ from litert_torch.converter.complex_values import ComplexValue, interleaved
 from litert_torch.converter.constants import Array
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Value, const
-from litert_torch.converter.lowerings import lowers_complex
+from litert_torch.converter.lowerings import lowers, lowers_complex
 from litert_torch.converter.lowerings.dft import Transform, transformed
 from litert_torch.converter.lowerings.fourier import fft_c2r
 from litert_torch.converter.lowerings.padding import pad
@@ -44,6 +44,7 @@ class Framing:
         return self.count + self.pieces - 1
 
 
+@lowers(aten.stft.default)  # where the result is real, as return_complex=False asks
 @lowers_complex(aten.stft.default)
 def stft(
     g: Graph,
@@ -81,6 +82,7 @@ def stft(
     return interleaved(g, z) if return_complex is False else z
 
 
+@lowers(aten.stft.center)
 @lowers_complex(aten.stft.center)
 def stft_center(
     g: Graph,

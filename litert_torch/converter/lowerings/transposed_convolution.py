@@ -23,7 +23,6 @@ from litert_torch.converter.lowerings.channel_last import (
     on_channel_last,
     padded,
     per_axis,
-    require_float,
 )
 from litert_torch.converter.lowerings.convolution import Window, convolve, convolve_rows, part
 
@@ -136,7 +135,6 @@ def _transposed(
     groups: int,
     dilation: Sequence[int],
 ) -> Value:
-    require_float(x, "transposed convolution")
     n = weight.rank - 2
     s = Spread(
         per_axis(stride, n),
@@ -149,8 +147,8 @@ def _transposed(
 
 
 def _transposed_rows(g: Graph, x: Value, weight: Value, bias: Value | None, s: Spread) -> Value:
-    many_groups = s.groups > _FEW_GROUPS
-    if weight.rank == 5 or all(stride == 1 for stride in s.stride) or many_groups:
+    no_kernel = s.groups > _FEW_GROUPS or not x.dtype.is_float
+    if weight.rank == 5 or all(stride == 1 for stride in s.stride) or no_kernel:
         return _as_convolution(g, x, weight, bias, s)
     if weight.rank == 3:
         weight = tfl.expand_dims(g, weight, 2)

@@ -92,3 +92,28 @@ def reuse_concatenation(s: Sweep, op: Op) -> Value | None:
         return None
     rest = op.inputs[len(best.inputs) :]
     return s.graph.emit(op.kind, [best.output, *rest], op.output.type, **op.attrs)
+
+
+_REDUCTIONS = frozenset(
+    ["MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL"]
+)
+
+
+def drop_reduced_axes(s: Sweep, op: Op) -> Value | None:
+    """A reduction drops its axes itself.
+
+    before: reshape(mean(x [2,7,7,5], [1,2], keep_dims=True), [2,5])
+    after:  mean(x, [1,2], keep_dims=False)
+    """
+    y = operand(op, "RESHAPE")
+    maker = y.producer if y is not None else None
+    if y is None or maker is None or maker.kind not in _REDUCTIONS or not s.only_user(y):
+        return None
+    axes = maker.inputs[1]
+    if not maker.attrs["keepDims"] or axes is None or axes.const is None:
+        return None
+    reduced = {int(a) % y.rank for a in axes.read().reshape(-1)}
+    if op.output.shape != tuple(n for i, n in enumerate(y.shape) if i not in reduced):
+        return None
+    attrs = {**maker.attrs, "keepDims": False}
+    return s.graph.emit(maker.kind, maker.inputs, op.output.type, **attrs)

@@ -14,6 +14,7 @@ from litert_torch.converter.passes.layout.channel_order import fold_channel_orde
 from litert_torch.converter.passes.layout.channel_shuffle import expand_shuffles
 from litert_torch.converter.passes.operands import (
     drop_broadcast,
+    drop_reduced_axes,
     reuse_concatenation,
     transpose_into_matmul,
 )
@@ -66,6 +67,7 @@ PIPELINE: tuple[Pass, ...] = (
         unit_axes_before_transpose,
         reshape_after_product,
         reshape_before_product,
+        drop_reduced_axes,
         name="move_reshapes",
     ),
     sweeping(scale_into_product, offset_into_product, name="fold_into_products"),
