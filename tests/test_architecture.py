@@ -22,6 +22,7 @@ ALLOWED = {
     "config": (),
     "progress": (),
     "hlfb": ("errors", "converter"),
+    "detection": ("converter",),
 }
 """For each part, the parts that it may import besides itself; others may import all but the CLI."""
 

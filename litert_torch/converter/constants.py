@@ -7,7 +7,7 @@ buffer in the file.
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -38,11 +38,22 @@ class Constant:
     dtype: DType
     key: Hashable
     _read: Callable[[], Array] = field(repr=False)
+    _read_rows: Callable[[int, int], Array] | None = field(default=None, repr=False)
 
     def read(self) -> Array:
         """The contents, C-contiguous, of `dtype.numpy` and `shape`."""
         data = np.ascontiguousarray(self._read(), self.dtype.numpy)
         return data.reshape(self.shape)
+
+    def chunks(self, limit: int) -> Iterator[Array]:
+        """The contents in order, in parts of about `limit` bytes where rows can be read alone."""
+        if self._read_rows is None or self.nbytes <= limit or self.dtype.bits < 8:
+            yield self.read()
+            return
+        step = max(1, limit * self.shape[0] // self.nbytes)
+        for begin in range(0, self.shape[0], step):
+            rows = self._read_rows(begin, min(begin + step, self.shape[0]))
+            yield np.ascontiguousarray(rows, self.dtype.numpy)
 
     @property
     def size(self) -> int:
@@ -61,35 +72,52 @@ class Constant:
         *others: "Constant",
         shape: Sequence[int] | None = None,
         dtype: DType | None = None,
+        by_rows: bool = False,
     ) -> "Constant":
         """A constant computed from this one (and `others`) by `function` when it is read.
 
         `key` names the computation: with equal operands, equal keys must mean equal results.
+        `by_rows` says that `function` of some rows of axis 0 gives the same rows of the result.
         """
         operands = (self, *others)
+        read_rows = self._read_rows
         return Constant(
             self.shape if shape is None else tuple(shape),
             dtype or self.dtype,
             combined_key(key, *(c.key for c in operands)),
             lambda: function(*(c.read() for c in operands)),
+            (lambda a, b: function(read_rows(a, b))) if by_rows and read_rows else None,
         )
 
     def transpose(self, perm: Sequence[int]) -> "Constant":
         """Axes reordered: result axis i is axis perm[i]."""
         order = tuple(perm)
         shape = tuple(self.shape[axis] for axis in order)
-        return self.derive(("transpose", order), lambda x: x.transpose(order), shape=shape)
+        return self.derive(
+            ("transpose", order),
+            lambda x: x.transpose(order),
+            shape=shape,
+            by_rows=bool(order) and order[0] == 0,
+        )
 
     def reshape(self, shape: Sequence[int]) -> "Constant":
         """The same elements in row-major order under another shape."""
         new = tuple(shape)
-        return self.derive(("reshape", new), lambda x: x.reshape(new), shape=new)
+        by_rows = bool(new) and new[:1] == self.shape[:1] and 0 not in new
+        return self.derive(
+            ("reshape", new),
+            lambda x: x.reshape((-1, *new[1:]) if by_rows else new),
+            shape=new,
+            by_rows=by_rows,
+        )
 
     def astype(self, dtype: DType) -> "Constant":
         """Elements converted as numpy does."""
         if dtype == self.dtype:
             return self
-        return self.derive(("astype", dtype), lambda x: x.astype(dtype.numpy), dtype=dtype)
+        return self.derive(
+            ("astype", dtype), lambda x: x.astype(dtype.numpy), dtype=dtype, by_rows=True
+        )
 
 
 def combined_key(*parts: Hashable) -> bytes:
@@ -109,8 +137,6 @@ def from_array(array: npt.ArrayLike, dtype: DType | str | None = None) -> Consta
 
 def from_tensor(tensor: "torch.Tensor") -> Constant:
     """A constant that reads `tensor`'s storage in place; equal views of it are one constant."""
-    import torch
-
     tensor = tensor.detach()
     kind = DType(str(tensor.dtype).removeprefix("torch."))
     key = (
@@ -122,9 +148,14 @@ def from_tensor(tensor: "torch.Tensor") -> Constant:
         kind,
     )
 
-    def read() -> Array:
-        if tensor.dtype is torch.bfloat16:
-            return tensor.contiguous().view(torch.int16).numpy().view(DType.BFLOAT16.numpy)
-        return tensor.numpy()
+    rows = (lambda a, b: as_array(tensor[a:b])) if tensor.dim() else None
+    return Constant(tuple(tensor.shape), kind, key, lambda: as_array(tensor), rows)
 
-    return Constant(tuple(tensor.shape), kind, key, read)
+
+def as_array(tensor: "torch.Tensor") -> Array:
+    """The elements as numpy holds them; the same memory where that is possible."""
+    import torch
+
+    if tensor.dtype is torch.bfloat16:
+        return tensor.contiguous().view(torch.int16).numpy().view(DType.BFLOAT16.numpy)
+    return tensor.resolve_conj().resolve_neg().numpy()

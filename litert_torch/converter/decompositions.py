@@ -89,7 +89,7 @@ def _trace(
         for i, value in zip(traced, inputs, strict=True):
             filled[i] = value
         args, kwargs = pytree.tree_unflatten(filled, spec)
-        return function(*args, **kwargs)
+        return function(*_mutable(args), **_mutable(kwargs))
 
     inputs = [leaves[i] for i in traced]
     try:
@@ -99,10 +99,23 @@ def _trace(
                 body = make_fx(torch.func.functionalize(body, remove="mutations"))(*inputs)
     except (RuntimeError, NotImplementedError):
         return None  # a decomposition that cannot be traced is as good as none
-    for node in body.graph.nodes:
+    for node in list(body.graph.nodes):
         node.target = view_form(node.target) or node.target
+        if isinstance(node.target, type):  # a named tuple: its parts are what the op returns
+            (output,) = node.users
+            output.args = (tuple(node.args),)
+            body.graph.erase_node(node)
     leads_nowhere = any(n.target is op or _is_prim(n.target) for n in body.graph.nodes)
     return None if leads_nowhere else body
+
+
+def _mutable(tree: Any) -> Any:
+    """Torch.fx's lists and dicts as plain ones, which some decompositions change."""
+    if isinstance(tree, dict):
+        return {k: _mutable(v) for k, v in tree.items()}
+    if isinstance(tree, list):
+        return [_mutable(v) for v in tree]
+    return tuple(map(_mutable, tree)) if type(tree) is tuple else tree
 
 
 def _writes(target: Any) -> bool:

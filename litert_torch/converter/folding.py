@@ -32,12 +32,13 @@ class Folded:
     dtype: torch.dtype
     key: Hashable
     compute: Callable[[], torch.Tensor] = field(repr=False)
+    is_stored: bool = False
 
     @classmethod
     def of_tensor(cls, tensor: torch.Tensor) -> "Folded":
         """A parameter, buffer or lifted constant."""
         key = constants.from_tensor(tensor).key if tensor.layout is torch.strided else id(tensor)
-        return cls(tuple(tensor.shape), tensor.dtype, key, lambda: tensor.detach())
+        return cls(tuple(tensor.shape), tensor.dtype, key, lambda: tensor.detach(), is_stored=True)
 
     @property
     def nbytes(self) -> int:
@@ -56,12 +57,13 @@ class Folded:
         stored = DType(str(self.dtype).removeprefix("torch."))
 
         def read() -> constants.Array:
-            tensor = self.compute().contiguous()
-            if tensor.dtype is torch.bfloat16:
-                return tensor.view(torch.int16).numpy().view(DType.BFLOAT16.numpy)
-            return tensor.resolve_conj().resolve_neg().numpy()
+            return constants.as_array(self.compute().contiguous())
 
-        return Constant(self.shape, stored, self.key, read).astype(dtype)
+        def read_rows(begin: int, end: int) -> constants.Array:
+            return constants.as_array(self.compute()[begin:end].contiguous())
+
+        rows = read_rows if self.is_stored and self.shape else None
+        return Constant(self.shape, stored, self.key, read, rows).astype(dtype)
 
 
 def fold(op: OpOverload[Any, Any], args: Any, kwargs: Any, fake: Any) -> Any:

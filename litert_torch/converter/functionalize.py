@@ -147,7 +147,7 @@ class _Rewriter:
             raise _UnsupportedWriteError
         tensor = self.tensors[target]
         if not _share(node.meta["val"], tensor.fake):
-            raise _UnsupportedWriteError  # a loaded program: its fake tensors do not tell what is shared
+            raise _UnsupportedWriteError  # a loaded program: its fakes do not tell what is shared
         new = self.graph.node_copy(node, self._current)
         new.target = op
         tensor.holder = self._as_before(new, node, tensor)

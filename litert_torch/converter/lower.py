@@ -203,6 +203,11 @@ class _Lowering:
             if folded is not None:
                 return folded
         args = pytree.tree_map_only(torch.fx.GraphModule, self._body, args)
+        if _reads_memory(node):
+            raise UnsupportedCaseError(
+                f"{target} at {self.graph.source} reads the memory of a tensor that is itself a "
+                "view: use slicing, or take .contiguous() first"
+            )
         table = table_for(node, self.table)
         if not (isinstance(target, HigherOrderOperator) and target in table):
             args, kwargs = folding.as_values((args, kwargs), compute_dtype)
@@ -281,6 +286,18 @@ def table_for(node: torch.fx.Node, table: Mapping[AtenOp, Lowering]) -> Mapping[
         if isinstance(leaf, complex) or (isinstance(leaf, torch.Tensor) and leaf.is_complex()):
             return lowers_complex.all()
     return table
+
+
+def _reads_memory(node: torch.fx.Node) -> bool:
+    """An as_strided of a view, whose memory holds other elements than the tensor."""
+    if not isinstance(node.target, OpOverload) or "as_strided" not in node.target._schema.name:
+        return False
+    fake = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) else None
+    if fake is None:
+        return False
+    offset = 4 if "scatter" in node.target._schema.name else 3
+    is_absolute = len(node.args) > offset or "storage_offset" in node.kwargs
+    return not fake.is_contiguous() or (is_absolute and fake.storage_offset() != 0)
 
 
 def _placeholders(module: torch.fx.GraphModule) -> set[torch.fx.Node]:

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from litert_torch.converter import litert_ops as tfl
-from litert_torch.converter.constants import Array
+from litert_torch.converter.constants import Array, Constant
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Op, Quantization, TensorType, Value, retyped
 from litert_torch.errors import InvalidInputError
 from litert_torch.quantize import calibrate, float16, kernels, static
+from litert_torch.quantize.algorithms.bias_correction import corrected
 from litert_torch.quantize.numerics import affine, as_integers
 from litert_torch.quantize.planning import Plan, layout_of, plans_for, weight_of
 from litert_torch.quantize.report import Entry, Pairs
@@ -32,15 +33,15 @@ def apply(recipe: Recipe, graph: Graph) -> None:
     """
     plans = plans_for(graph, recipe.rules)
     wanted = static.candidates(graph, plans)
-    plan = static.StaticPlan({}, {}, {})
+    plan, means = static.StaticPlan({}, {}, {}), {}
     if wanted:
-        found = _ranges(recipe, graph, wanted)
-        plan = static.static_plan(graph, plans, wanted, found)
+        seen = _statistics(recipe, graph, wanted)
+        plan, means = static.static_plan(graph, plans, wanted, seen.ranges), seen.means
     moments = _second_moments(recipe, graph, plans)
     store = WeightStore()
     for g in [*graph.subgraphs(), graph]:
         before = replace(g, ops=list(g.ops), outputs=list(g.outputs))
-        rebuilt = _Rebuilt(g, plans, plan, store, moments)
+        rebuilt = _Rebuilt(g, plans, plan, store, moments, means)
         rebuilt.run()
         recipe.report.entries += rebuilt.entries
         recipe.report.pairs.append(
@@ -48,16 +49,24 @@ def apply(recipe: Recipe, graph: Graph) -> None:
         )
 
 
-def _ranges(
-    recipe: Recipe, graph: Graph, wanted: Mapping[Op, DType]
-) -> dict[Value, tuple[float, float]]:
+def _statistics(recipe: Recipe, graph: Graph, wanted: Mapping[Op, DType]) -> calibrate.Statistics:
     if recipe.calibration is None:
         raise InvalidInputError(
             "static quantization needs calibration data: Recipe.static(calibration=batches)"
         )
-    values = static.observed(wanted)
-    dtype = next(iter(wanted.values()))
-    return calibrate.ranges(graph, values, recipe.calibration, recipe.observer, dtype)
+    averaged = {op.inputs[0]: None for op in wanted if op.kind in _CORRECTED}
+    return calibrate.Statistics(
+        graph,
+        static.observed(wanted),
+        [v for v in averaged if v is not None],
+        recipe.calibration,
+        recipe.observer,
+        next(iter(wanted.values())),
+    )
+
+
+_CORRECTED = frozenset({"FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"})
+"""Ops whose bias makes up for the mean error of their weights."""
 
 
 def _second_moments(recipe: Recipe, graph: Graph, plans: Mapping[Op, Plan]) -> dict[Value, Array]:
@@ -93,12 +102,14 @@ class _Rebuilt:
         static_plan: static.StaticPlan,
         store: WeightStore,
         moments: Mapping[Value, Array],
+        means: Mapping[Value, Array],
     ) -> None:
         self.graph = graph
         self.plans = plans
         self.static = static_plan
         self.store = store
         self.moments = moments
+        self.means = means
         self.entries: list[Entry] = []
         self.weights: list[tuple[str, Value, Value]] = []
         self._old_ops = graph.ops
@@ -267,9 +278,18 @@ class _Rebuilt:
         x = inputs[operands.x]
         if operands.bias is not None and operands.bias < len(inputs) and x is not None:
             bias = inputs[operands.bias]
-            if bias is not None:
-                inputs[operands.bias] = _bias(bias, x, small)
+            if bias is not None and bias.const is not None:
+                real = self._corrected(op, bias.const, small)
+                inputs[operands.bias] = _bias(real, x, small)
         return small
+
+    def _corrected(self, op: Op, bias: Constant, small: Value) -> Constant:
+        """The bias, with what the rounded weights lack on average."""
+        x, w = op.inputs[0], weight_of(op)
+        if op.kind not in _CORRECTED or x is None or x not in self.means or w is None:
+            return bias
+        assert w.const is not None
+        return corrected(bias, op.kind, w.const, small, self.means[x])
 
     def _as_real(self, v: Value) -> Value:
         """What stands for `v` in float (or as it is, where it never was float)."""
@@ -331,13 +351,12 @@ def _scale_bytes(v: Value) -> int:
     return int(np.size(q.scales)) * (2 if q.block_size is not None else 12)
 
 
-def _bias(bias: Value, x: Value, w: Value) -> Value:
+def _bias(bias: Constant, x: Value, w: Value) -> Value:
     """A float bias as integers in units of the products that it is added to.
 
     int32 beside int8 activations, int64 beside int16, with scale x.scale * w.scale and zero point
     0 (LiteRT quantization specification).
     """
-    assert bias.const is not None
     assert x.quantization is not None
     assert w.quantization is not None
     scales = np.ravel(x.quantization.scales).astype(np.float64) * np.ravel(w.quantization.scales)
@@ -348,6 +367,6 @@ def _bias(bias: Value, x: Value, w: Value) -> Value:
         units = np.rint(b.astype(np.float64) / scales)
         return np.clip(units, float(limits.min), float(limits.max) - 1024).astype(dtype.numpy)
 
-    made = bias.const.derive(("bias", dtype, scales.tobytes()), integers, dtype=dtype)
+    made = bias.derive(("bias", dtype, scales.tobytes()), integers, dtype=dtype)
     q = Quantization(scales.astype(np.float32), np.zeros(scales.size, np.int64), 0)
     return Value(TensorType(bias.shape, dtype), const=made, quantization=q)

@@ -84,13 +84,37 @@ def look(graph: Graph, values: Sequence[Value], calibration: Calibration, see: S
                 see(v, x)
 
 
-def ranges(
-    graph: Graph, values: Iterable[Value], calibration: Calibration, observer: str, dtype: DType
-) -> dict[Value, tuple[float, float]]:
-    """The range of each value over the batches, as `observer` takes it."""
-    observers: dict[Value, Observer] = {v: OBSERVERS[observer]() for v in values}
-    look(graph, list(observers), calibration, lambda v, x: observers[v].see(x))
-    return {v: o.range(dtype) for v, o in observers.items()}
+class Statistics:
+    """What static quantization needs to know of a graph's activations.
+
+    Attributes:
+        ranges: The range of each value, as the observer takes it.
+        means: The mean over all positions, for each channel, of the values asked for.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        values: Iterable[Value],
+        averaged: Iterable[Value],
+        calibration: Calibration,
+        observer: str,
+        dtype: DType,
+    ) -> None:
+        observers: dict[Value, Observer] = {v: OBSERVERS[observer]() for v in values}
+        sums: dict[Value, Array] = {v: np.zeros(int(v.shape[-1])) for v in averaged}
+        counts = dict.fromkeys(sums, 0)
+
+        def see(v: Value, x: Array) -> None:
+            observers[v].see(x)
+            if v in sums:
+                rows = x.reshape(-1, x.shape[-1])
+                sums[v] += rows.sum(axis=0, dtype=np.float64)
+                counts[v] += len(rows)
+
+        look(graph, list(observers), calibration, see)
+        self.ranges = {v: o.range(dtype) for v, o in observers.items()}
+        self.means = {v: (s / max(counts[v], 1)).astype(np.float32) for v, s in sums.items()}
 
 
 def second_moments(

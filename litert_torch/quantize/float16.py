@@ -7,6 +7,7 @@ import numpy as np
 from litert_torch.converter.constants import Array, Constant
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Op, TensorType, Value
+from litert_torch.quantize.kernels import WEIGHTED
 from litert_torch.quantize.planning import weight_of
 
 SMALLEST = 1024
@@ -14,15 +15,16 @@ SMALLEST = 1024
 
 
 def operands(op: Op) -> list[int]:
-    """Positions of the operands of `op` that become float16: weights and large constants."""
-    weights = weight_of(op)
+    """Positions of the operands of `op` that become float16: weights, or else large constants."""
+    if op.kind in WEIGHTED:
+        return [WEIGHTED[op.kind].weights] if weight_of(op) is not None else []
     return [
         i
         for i, v in enumerate(op.inputs)
         if v is not None
         and v.const is not None
         and v.dtype == DType.FLOAT32
-        and (v is weights or v.const.size >= SMALLEST)
+        and v.const.size >= SMALLEST
     ]
 
 

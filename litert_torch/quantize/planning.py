@@ -13,7 +13,7 @@ from litert_torch.errors import InvalidInputError
 from litert_torch.quantize import kernels
 from litert_torch.quantize.numerics import Layout
 from litert_torch.quantize.rules import Place, Rule
-from litert_torch.quantize.schemes import Weights, int8
+from litert_torch.quantize.schemes import Weights, float16, int8
 
 Form = Literal["float", "dynamic", "weight_only", "static"]
 
@@ -135,8 +135,8 @@ def _weight_only(op: Op, place: Place, rule: Rule) -> Plan:
 
 def _dynamic(op: Op, place: Place, rule: Rule, w: Value) -> Plan:
     if op.kind not in kernels.DYNAMIC:
-        note = f"XNNPACK has no {op.kind} of float and integers; weights become float at load"
-        return Plan(place, rule, "weight_only", int8(), note)
+        note = f"XNNPACK has no {op.kind} of float and integers, and float16 is read as it is"
+        return Plan(place, rule, "weight_only", float16(), note)
     weights, note = _fitting(op, rule.weights, w)
     if weights.dtype not in kernels.DYNAMIC[op.kind]:
         note = f"no kernel of {weights.dtype} weights for {op.kind}"

@@ -13,6 +13,8 @@ from litert_torch.quantize.numerics import activation_limits, affine
 _BINS = 2048
 _KEPT = 0.9999
 _MEMORY = 0.9
+_WIDEST = 1e30
+"""Beyond it, as between the numbers of a mask, there is no histogram: the range is all there is."""
 
 
 class Observer(Protocol):
@@ -69,6 +71,9 @@ class Histogram:
         low, high = min(self.low, float(x.min())), max(self.high, float(x.max()))
         if high <= low:
             high = low + max(abs(low), 1) * 1e-6
+        if high - low > _WIDEST:
+            self.low, self.high = low, high
+            return
         if (low, high) != (self.low, self.high):
             old = self.counts
             self.counts = np.zeros(_BINS)
@@ -89,6 +94,8 @@ class Percentile(Histogram):
 
     def range(self, dtype: DType) -> tuple[float, float]:
         """What is left without (1 - 0.9999) / 2 of the values at each end."""
+        if self.high - self.low > _WIDEST:
+            return self.low, self.high
         share = np.cumsum(self.counts) / self.counts.sum()
         first = int(np.searchsorted(share, (1 - _KEPT) / 2))
         last = int(np.searchsorted(share, (1 + _KEPT) / 2))
@@ -101,6 +108,8 @@ class LeastError(Histogram):
 
     def range(self, dtype: DType) -> tuple[float, float]:
         """The best of ranges shrunk at both ends alike, and at either."""
+        if self.high - self.low > _WIDEST:
+            return self.low, self.high
         shares = np.linspace(1, 0.5, 41)
         tried = [(self.low * s, self.high * s) for s in shares]
         tried += [(self.low * s, self.high) for s in shares[1:]]

@@ -72,7 +72,7 @@ def numpy_dtype(dtype: str) -> np.dtype[Any]:
 
 def _fitted(value: Any, spec: TensorSpec) -> Array:
     array, want = _as_array(value), numpy_dtype(spec.dtype)
-    if np.iscomplexobj(array) and want.kind == "f":
+    if np.iscomplexobj(array) and want.kind == "f" and spec.shape[array.ndim :] == (2,):
         array = value = np.stack([array.real, array.imag], -1)  # the form that a file takes
     shape = spec.shape
     if array.ndim != len(shape) or any(

@@ -129,15 +129,14 @@ def _runner(content, tensors):
     """A function that runs the file on the tensors."""
     interpreter = Interpreter(model_content=content, num_threads=1)
     interpreter.allocate_tensors()
-    feed = [comparison.as_array(t) for t in tensors]
+    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    feed = [comparison.as_array(t).astype(d["dtype"]) for t, d in zip(tensors, inputs, strict=True)]
 
     def run():
-        for detail, array in zip(interpreter.get_input_details(), feed, strict=True):
+        for detail, array in zip(inputs, feed, strict=True):
             interpreter.set_tensor(detail["index"], array)
         interpreter.invoke()
-        return [
-            np.array(interpreter.get_tensor(d["index"])) for d in interpreter.get_output_details()
-        ]
+        return [_as_compared(interpreter.get_tensor(d["index"])) for d in outputs]
 
     return run
 

@@ -7,7 +7,9 @@ import torch
 
 RTOL = ATOL = 1e-4
 
-RELAXED = {}
+RELAXED = {
+    "tan": (1e-3, 1e-4, "near its poles, the last bit of XNNPACK's cosine is the fourth digit"),
+}
 """Entry: (rtol, atol, reason), where float32 itself does not give four digits."""
 
 UNDEFINED = {
@@ -17,7 +19,8 @@ UNDEFINED = {
 """Entries whose elements PyTorch leaves undefined: shape and dtype are all there is to compare."""
 
 WHOLE_CHANNELS = {
-    "nn.functional.dropout2d", "nn.functional.dropout3d", "nn.functional.feature_alpha_dropout",
+    "nn.functional.dropout2d", "nn.functional.dropout3d",
+    "nn.functional.feature_alpha_dropout.with_train",
 }  # fmt: skip
 """Random entries whose elements depend on each other."""
 

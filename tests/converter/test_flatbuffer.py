@@ -73,6 +73,22 @@ def test_transposed_views_of_a_storage_are_different_constants():
     assert from_tensor(weight).transpose([1, 0]).key == from_tensor(weight).transpose([1, 0]).key
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_a_constant_in_chunks_is_the_constant(dtype):
+    tensor = torch.randn(7, 3, 5, 2).to(dtype)
+    whole = from_tensor(tensor).transpose([0, 2, 3, 1]).astype(DType.FLOAT32).reshape((7, 30))
+    chunks = list(whole.chunks(250))
+    assert [c.shape for c in chunks] == [(2, 30), (2, 30), (2, 30), (1, 30)]
+    np.testing.assert_array_equal(np.concatenate(chunks), whole.read())
+    want = tensor.float().permute(0, 2, 3, 1).reshape(7, 30)
+    np.testing.assert_array_equal(whole.read(), want)
+
+
+def test_a_constant_whose_rows_depend_on_each_other_is_read_whole():
+    moved = from_tensor(torch.randn(6, 5)).transpose([1, 0])
+    assert [c.shape for c in moved.chunks(8)] == [(5, 6)]
+
+
 def test_two_signatures_need_two_names():
     with pytest.raises(InvalidGraphError, match="two signatures have one name"):
         flatbuffer.to_bytes([build(two_layers, (3, 33)), build(two_layers, (4, 33))])

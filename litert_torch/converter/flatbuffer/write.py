@@ -23,6 +23,7 @@ from litert_torch.errors import InvalidGraphError
 from litert_torch.files import atomic_file
 
 ALIGNMENT = 64
+_CHUNK = 16 << 20  # bytes of a constant that are in memory at once, where it can be read in parts
 _VECTOR_LIMIT = 2**31 - 2**20  # flatbuffers address 2 GiB; leave room for the metadata
 _BUFFER_DATA, _BUFFER_OFFSET = 4, 6  # vtable slots of the Buffer table
 
@@ -30,7 +31,7 @@ _BUFFER_DATA, _BUFFER_OFFSET = 4, 6  # vtable slots of the Buffer table
 def to_bytes(graphs: Sequence[Graph]) -> bytes:
     """The file with one signature a graph, in memory."""
     stream = BytesIO()
-    _write(graphs, stream)
+    to_stream(graphs, stream)
     return stream.getvalue()
 
 
@@ -41,10 +42,11 @@ def to_file(graphs: Sequence[Graph], path: str | os.PathLike[str]) -> None:
         OutputError: the path cannot be written or the disk is full.
     """
     with atomic_file(path) as stream:
-        _write(graphs, stream)
+        to_stream(graphs, stream)
 
 
-def _write(graphs: Sequence[Graph], stream: IO[bytes]) -> None:
+def to_stream(graphs: Sequence[Graph], stream: IO[bytes]) -> None:
+    """Write the file's bytes to a stream that stands at its begin: `tell()` is 0."""
     builder = _ModelBuilder(graphs)
     metadata, places = builder.pack()
     stream.write(metadata)
@@ -52,17 +54,18 @@ def _write(graphs: Sequence[Graph], stream: IO[bytes]) -> None:
         gap = place - 4 - stream.tell()
         stream.write(b"\0" * gap)
         stream.write(struct.pack("<I", min(constant.nbytes, 2**32 - 1)))
-        stream.write(_file_bytes(constant))
+        _stream(constant, stream)
     stream.write(b"\0" * (-stream.tell() % ALIGNMENT))
 
 
-def _file_bytes(constant: Constant) -> memoryview:
-    data = constant.read()
-    if data.shape != constant.shape:
-        raise InvalidGraphError(f"a constant of shape {constant.shape} read as {data.shape}")
-    if constant.dtype.bits < 8:
-        data = pack_bits(data, constant.dtype.bits)
-    return data.reshape(-1).view(np.uint8).data
+def _stream(constant: Constant, stream: IO[bytes]) -> None:
+    written = 0
+    for data in constant.chunks(_CHUNK):
+        packed = pack_bits(data, constant.dtype.bits) if constant.dtype.bits < 8 else data
+        stream.write(packed.reshape(-1).view(np.uint8).data)
+        written += packed.nbytes
+    if written != constant.nbytes:
+        raise InvalidGraphError(f"a constant of {constant.nbytes} bytes read as {written}")
 
 
 def pack_bits(data: Array, bits: int) -> Array:

@@ -11,7 +11,7 @@ from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.lowerings.arithmetic import clamp, number, scaled
 from litert_torch.converter.lowerings.elementwise import f32
 from litert_torch.converter.lowerings.promotion import as_float
-from litert_torch.errors import UnsupportedCaseError
+from litert_torch.converter.lowerings.random_numbers import between
 
 aten = torch.ops.aten
 
@@ -120,9 +120,11 @@ def rrelu(
     training: bool = False,
     generator: object = None,
 ) -> Value:
-    """Leaky ReLU with the mean of the slopes, as outside training."""
+    """Leaky ReLU with the mean of the slopes; in training with random ones between them."""
     if training:
-        raise UnsupportedCaseError("rrelu in training: call model.eval() before converting")
+        slopes = between(g, x.shape, lower, upper)
+        scaled = tfl.mul(g, x, slopes)
+        return tfl.select_v2(g, tfl.greater(g, x, f32(0.0)), x, scaled)
     return leaky_relu(g, x, (lower + upper) / 2)
 
 
@@ -205,7 +207,12 @@ def logit(g: Graph, x: Value, eps: float | None = None) -> Value:
     """log(x / (1 - x)), of x kept eps away from 0 and 1."""
     x = as_float(g, x)
     if eps is not None:
-        x = clamp(g, x, eps, 1 - eps)
+        low, high = f32(eps), f32(1 - eps)
+        if eps <= 0.5:
+            x = clamp(g, x, eps, 1 - eps)
+        else:  # eager takes the lower bound first, then the upper one, which is less
+            capped = tfl.select_v2(g, tfl.greater(g, x, high), high, x)
+            x = tfl.select_v2(g, tfl.less(g, x, low), low, capped)
     return tfl.log(g, tfl.div(g, x, tfl.sub(g, f32(1.0), x)))
 
 

@@ -1,5 +1,6 @@
 """Sums, products, bounds and signs, of floats and integers alike."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -18,6 +19,8 @@ from litert_torch.converter.lowerings.promotion import (
 )
 
 aten = torch.ops.aten
+
+_LARGEST, _SMALLEST = 3.4028234663852886e38, 1.1754943508222875e-38  # normal float32
 
 _Binary = Callable[[Graph, Value, Value], Value]
 _OF_BOOL: dict[_Binary, _Binary] = {
@@ -195,10 +198,19 @@ def lerp(g: Graph, x: Value, end: Value, weight: Operand) -> Value:
 
 @lowers(aten.hypot.default)
 def hypot(g: Graph, x: Value, other: Value) -> Value:
-    """Root of the sum of squares; overflows where a square does."""
-    return computed(
-        g, lambda g, x, y: tfl.sqrt(g, tfl.add(g, tfl.square(g, x), tfl.square(g, y))), x, other
-    )
+    """Root of the sum of squares, which themselves may overflow."""
+    return computed(g, _hypot, x, other)
+
+
+def _hypot(g: Graph, x: Value, y: Value) -> Value:
+    x, y = tfl.abs(g, x), tfl.abs(g, y)
+    larger, smaller = tfl.maximum(g, x, y), tfl.minimum(g, x, y)
+    divisor = tfl.maximum(g, tfl.minimum(g, larger, number(x, _LARGEST)), number(x, _SMALLEST))
+    ratio = tfl.square(g, tfl.div(g, smaller, divisor))
+    root = tfl.mul(g, larger, tfl.sqrt(g, tfl.add(g, ratio, number(x, 1.0))))
+    infinity = number(x, math.inf)
+    infinite = tfl.logical_or(g, tfl.equal(g, x, infinity), tfl.equal(g, y, infinity))
+    return tfl.select_v2(g, infinite, infinity, root)
 
 
 @lowers(aten.copysign.Tensor, aten.copysign.Scalar)

@@ -6,13 +6,11 @@ A long transform of n = rows * columns elements is one over the rows, a turn of 
 one over the columns (Cooley and Tukey, 1965); its matrices have rows**2 and columns**2 elements.
 """
 
-import functools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from litert_torch.converter import constants
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.constants import Array, Constant
 from litert_torch.converter.dims import numel
@@ -87,12 +85,18 @@ def _half(g: Graph, y: Value, i: int, size: int) -> Value:
     return tfl.slice(g, y, [0] * (y.rank - 1) + [i * size], (*y.shape[:-1], size))
 
 
-@functools.lru_cache(maxsize=32)
 def _matrix(transform: Transform, of_complex: bool) -> Constant:
-    cos, sin = np.moveaxis(transform.basis(), -1, 0)
-    blocks = [[cos, -sin], [sin, cos]]
-    wanted = [row[: 1 + of_complex] for row in blocks[: 2 - transform.real_only]]
-    return constants.from_array(np.block(wanted), DType.FLOAT32)
+    """Computed when it is read: that of a long transform of prime length is large."""
+
+    def read() -> Array:
+        cos, sin = np.moveaxis(transform.basis(), -1, 0)
+        blocks = [[cos, -sin], [sin, cos]]
+        wanted = [row[: 1 + of_complex] for row in blocks[: 2 - transform.real_only]]
+        return np.block(wanted)
+
+    rows = transform.results * (2 - transform.real_only)
+    shape = (rows, transform.size * (1 + of_complex))
+    return Constant(shape, DType.FLOAT32, ("dft", transform, of_complex), read)
 
 
 def _by_two_steps(g: Graph, x: Parts, transform: Transform, rows: int) -> Parts:

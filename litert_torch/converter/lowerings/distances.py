@@ -1,5 +1,6 @@
 """Distances between all pairs of points."""
 
+import numpy as np
 import torch
 
 from litert_torch.converter import dims
@@ -9,6 +10,7 @@ from litert_torch.converter.ir import Graph, Value
 from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.lowerings.point_sampling import number
 from litert_torch.converter.lowerings.promotion import as_float
+from litert_torch.converter.lowerings.slicing import elements_at
 from litert_torch.converter.lowerings.statistics import vector_norm
 from litert_torch.converter.lowerings.views import broadcast, transpose
 
@@ -29,6 +31,14 @@ def cdist(g: Graph, x1: Value, x2: Value, p: float = 2.0, compute_mode: int | No
     if p == 2 and (mode == _BY_PRODUCT or (mode == _BY_PRODUCT_IF_LARGE and is_large)):
         return _euclidean(g, x1, x2)
     difference = tfl.sub(g, tfl.expand_dims(g, x1, -2), tfl.expand_dims(g, x2, -3))
+    return vector_norm(g, difference, p, [-1], False)
+
+
+@lowers(aten._pdist_forward.default, aten.pdist.default)
+def pdist(g: Graph, x: Value, p: float = 2) -> Value:
+    """Norms of x[i] - x[j] for each i < j, of x [N, D]."""
+    first, second = np.triu_indices(int(x.shape[0]), 1)
+    difference = tfl.sub(g, elements_at(g, x, 0, first), elements_at(g, x, 0, second))
     return vector_norm(g, difference, p, [-1], False)
 
 

@@ -235,6 +235,14 @@ lowers.one_to_one(
 )
 
 
+@lowers(aten.angle.default)
+def angle(g: Graph, x: Value) -> Value:
+    """Pi where x is negative, else 0; NaN stays."""
+    x = as_float(g, x)
+    number = tfl.select_v2(g, tfl.equal(g, x, x), f32(0.0), x)
+    return tfl.select_v2(g, tfl.less(g, x, f32(0.0)), f32(math.pi), number)
+
+
 @lowers(aten.atan2.default, aten.arctan2.default)
 def atan2(g: Graph, x: Value, other: Value) -> Value:
     """The angle of the point (other, x); ATAN2 broadcasts nothing."""

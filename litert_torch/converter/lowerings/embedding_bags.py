@@ -11,7 +11,8 @@ from litert_torch.converter.ir import Graph, Value, const
 from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.lowerings.dynamic_positions import positions
 from litert_torch.converter.lowerings.indexing import embedding
-from litert_torch.converter.lowerings.indices import as_index
+from litert_torch.converter.lowerings.indices import as_index, flattened
+from litert_torch.converter.lowerings.statistics import vector_norm
 from litert_torch.errors import UnsupportedCaseError
 
 aten = torch.ops.aten
@@ -20,6 +21,22 @@ SUM, MEAN, MAX = 0, 1, 2
 
 Bags = tuple[Value, None, None, None]
 """The result, and in place of what only training needs, nothing."""
+
+
+@lowers(aten.embedding_renorm.default)
+def embedding_renorm(
+    g: Graph, x: Value, indices: Value, max_norm: float, norm_type: float
+) -> Value:
+    """The table x [N, D] with the rows that are named scaled down to `max_norm`."""
+    size = vector_norm(g, x, norm_type, [1], True)
+    scale = tfl.div(g, tfl.const(max_norm, x.dtype), tfl.add(g, size, tfl.const(1e-7, x.dtype)))
+    named = tfl.one_hot(
+        g, flattened(g, as_index(g, indices)), int(x.shape[0]), dtype=DType.FLOAT32
+    )
+    is_named = tfl.greater(g, tfl.reduce_max(g, named, [0], False), tfl.const(0.0, x.dtype))
+    is_long = tfl.greater(g, size, tfl.const(max_norm, x.dtype))
+    scaled = tfl.logical_and(g, tfl.reshape(g, is_named, size.shape), is_long)
+    return tfl.mul(g, x, tfl.select_v2(g, scaled, scale, tfl.const(1.0, x.dtype)))
 
 
 @lowers(aten.embedding_bag.padding_idx)

@@ -153,8 +153,10 @@ def index_reduce(
     include_self: bool = True,
 ) -> Value:
     """X with the rows along `dim` combined with those of `source`."""
+    shape = x.shape
+    x, source = _at_least_vector(g, x), _at_least_vector(g, source)
     lines = Lines.of_rows(g, x, dim % x.rank, flattened(g, index), source)
-    return lines.reduced(g, reduce, include_self=include_self)
+    return tfl.reshape(g, lines.reduced(g, reduce, include_self=include_self), shape)
 
 
 def _at_least_vector(g: Graph, x: Value) -> Value:

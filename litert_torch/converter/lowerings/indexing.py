@@ -173,10 +173,11 @@ def take(g: Graph, x: Value, index: Value) -> Value:
 
 @lowers(aten.take_along_dim.default)
 def take_along_dim(g: Graph, x: Value, indices: Value, dim: int | None = None) -> Value:
-    """Gather with both operands broadcast over the axes other than `dim`."""
+    """Gather with both broadcast over the axes other than `dim`; negative ones from the end."""
     if dim is None:
-        return gather(g, flattened(g, x), 0, flattened(g, indices))
+        return take(g, x, flattened(g, indices))
     dim %= x.rank
+    indices = wrapped(g, indices, x.shape[dim])
     other = [1 if a == dim else s for a, s in enumerate(x.shape)]
     shape = dims.broadcast(other, [1 if a == dim else s for a, s in enumerate(indices.shape)])
     x = broadcast(g, x, _with(shape, dim, x.shape[dim]))

@@ -9,8 +9,10 @@ import torch
 from litert_torch.converter import dims
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.dims import Size
+from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Value
 from litert_torch.converter.lowerings import lowers
+from litert_torch.converter.lowerings.dynamic_positions import positions
 from litert_torch.converter.lowerings.promotion import promoted
 from litert_torch.converter.lowerings.slicing import elements_at
 from litert_torch.converter.lowerings.views import broadcast
@@ -131,7 +133,13 @@ def repeat_interleave(
 def repeat_interleave_each(
     g: Graph, x: Value, repeats: Value, dim: int | None = None, *, output_size: Size | None = None
 ) -> Value:
-    """Each element along `dim` as often as constant `repeats` [size of dim] says."""
+    """Each element along `dim` as often as `repeats` [size of dim] says."""
+    if repeats.const is None and output_size is not None:
+        if dim is None:
+            x, dim = tfl.reshape(g, x, (dims.numel(x.shape),)), 0
+        counts = tfl.broadcast_to(g, repeats, (x.shape[dim],))
+        index = repeat_interleave_indices(g, counts, output_size=output_size)
+        return tfl.gather(g, x, tfl.cast(g, index, DType.INT32), axis=dim % x.rank)
     if repeats.const is None:
         raise UnsupportedCaseError(
             "the result's size depends on data: pass repeats as a number or a constant tensor"
@@ -148,7 +156,12 @@ def repeat_interleave_each(
 def repeat_interleave_indices(
     g: Graph, repeats: Value, *, output_size: Size | None = None
 ) -> Value:
-    """Refused at run time; with constant repeats the op is folded and does not come here."""
+    """Each place as often as its number says: how many running totals do not exceed it."""
+    if output_size is not None:
+        totals = tfl.cumsum(g, tfl.cast(g, repeats, DType.INT32), 0)
+        places = tfl.reshape(g, positions(g, output_size), (output_size, 1))
+        passed = tfl.cast(g, tfl.less_equal(g, totals, places), DType.INT32)
+        return tfl.cast(g, tfl.sum(g, passed, [1], False), repeats.dtype)
     raise UnsupportedCaseError(
         "the result's size depends on data: pass repeats as a number or a constant tensor"
     )

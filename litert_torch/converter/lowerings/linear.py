@@ -116,6 +116,20 @@ def _integer_product(g: Graph, x: Value, other: Value) -> Value:
     return tfl.cast(g, y, x.dtype)
 
 
+@lowers(aten.bilinear.default)
+def bilinear(
+    g: Graph, input1: Value, input2: Value, weight: Value, bias: Value | None = None
+) -> Value:
+    """Of x [..., I], y [..., J] and weight [O, I, J]: sums of weight * x * y, plus bias [O]."""
+    o, i, j = dims.static(weight.shape)
+    rows = dims.numel(input1.shape[:-1])
+    x, y = tfl.reshape(g, input1, (rows, i)), tfl.reshape(g, input2, (rows, j))
+    matrix = tfl.reshape(g, tfl.transpose(g, weight, (1, 0, 2)), (i, o * j))
+    by_x = tfl.reshape(g, _product(g, x, matrix), (rows, o, j))
+    total = tfl.sum(g, tfl.mul(g, by_x, tfl.reshape(g, y, (rows, 1, j))), [2], False)
+    return tfl.reshape(g, _plus(g, total, bias), (*input1.shape[:-1], o))
+
+
 @lowers(aten.mm.default)
 def mm(g: Graph, x: Value, mat2: Value) -> Value:
     """Of x [M, K] and mat2 [K, N]."""

@@ -29,6 +29,8 @@ from litert_torch.errors import UnsupportedCaseError
 
 aten = torch.ops.aten
 
+_TAYLOR = 18  # terms, of a matrix whose norm is at most 3
+_SQUARINGS = 8  # of matrices of a norm up to 256, whose exponential overflows float32 anyway
 _LARGEST = 256  # rows; a WHILE of n steps over n*n elements is slow beyond
 
 
@@ -201,6 +203,34 @@ def cholesky_solve(g: Graph, x: Value, input2: Value, upper: bool = False) -> Va
     lower = _transposed(g, input2) if upper else input2
     half = linalg_solve_triangular(g, lower, x, upper=False)
     return linalg_solve_triangular(g, _transposed(g, lower), half, upper=True)
+
+
+@lowers(aten.cholesky_inverse.default)
+def cholesky_inverse(g: Graph, x: Value, upper: bool = False) -> Value:
+    """The inverse of L L^T, given L, or its transpose."""
+    unit = broadcast(g, const(np.eye(_square(x)), DType.FLOAT32), x.shape)
+    return cholesky_solve(g, unit, x, upper)
+
+
+@lowers(aten.linalg_matrix_exp.default, aten.matrix_exp.default)
+def linalg_matrix_exp(g: Graph, x: Value) -> Value:
+    """Taylor's series of x / 2**s, squared s times, where x / 2**s has row sums of at most 3."""
+    sums = tfl.sum(g, tfl.abs(g, x), [-1], True)
+    norm = tfl.reduce_max(g, sums, [-2], True)
+    unit = const(np.eye(_square(x)), DType.FLOAT32)
+    scale = const(1.0, DType.FLOAT32)
+    halvings = [tfl.greater(g, norm, const(3 * 2.0**k, DType.FLOAT32)) for k in range(_SQUARINGS)]
+    for needed in halvings:
+        half = tfl.select_v2(g, needed, const(0.5, DType.FLOAT32), const(1.0, DType.FLOAT32))
+        scale = tfl.mul(g, scale, half)
+    small = tfl.mul(g, x, scale)
+    total = tfl.add(g, tfl.mul(g, small, const(1 / _TAYLOR, DType.FLOAT32)), unit)
+    for k in range(_TAYLOR - 1, 0, -1):
+        term = tfl.mul(g, tfl.batch_matmul(g, small, total), const(1 / k, DType.FLOAT32))
+        total = tfl.add(g, term, unit)
+    for needed in halvings:
+        total = tfl.select_v2(g, needed, tfl.batch_matmul(g, total, total), total)
+    return total
 
 
 @lowers(aten.linalg_matrix_power.default, aten.matrix_power.default)

@@ -8,6 +8,7 @@ from litert_torch.converter.ir import Graph, Value, const
 from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.lowerings.arithmetic import number
 from litert_torch.converter.lowerings.creation import filled
+from litert_torch.converter.lowerings.indices import is_non_negative
 from litert_torch.converter.lowerings.kernel_dtypes import computed_wide
 from litert_torch.converter.lowerings.promotion import (
     Operand,
@@ -51,7 +52,9 @@ def reciprocal(g: Graph, x: Value) -> Value:
 
 @lowers(aten.square.default)
 def square(g: Graph, x: Value) -> Value:
-    """X * x."""
+    """X * x; of bools, as int64."""
+    if x.dtype == DType.BOOL:
+        return tfl.cast(g, x, DType.INT64)
     return computed_wide(g, x, lambda x: _squared(g, x))
 
 
@@ -104,12 +107,25 @@ def _product(g: Graph, x: Value, count: int) -> Value:
 
 
 def _general_power(g: Graph, x: Value, exponent: Value) -> Value:
-    """POW, which LiteRT has for float32 and int32."""
-    return integer_power(g, x, exponent) if x.dtype == DType.INT64 else tfl.pow(g, x, exponent)
+    """POW, which LiteRT has for float32, and for int32 with exponents that are not negative."""
+    if x.dtype.is_float or (x.dtype == DType.INT32 and is_non_negative(exponent)):
+        return tfl.pow(g, x, exponent)
+    power = integer_power(g, x, exponent)
+    return power if is_non_negative(exponent) else _or_reciprocal(g, x, exponent, power)
+
+
+def _or_reciprocal(g: Graph, x: Value, exponent: Value, power: Value) -> Value:
+    """`power`, and where the exponent is negative 1 / power, which is 0 but for 1 and -1."""
+    zero, one = number(x, 0), number(x, 1)
+    odd = tfl.not_equal(g, tfl.floor_mod(g, exponent, number(x, 2)), zero)
+    sign = tfl.select_v2(g, odd, x, one)
+    is_unit = tfl.equal(g, tfl.mul(g, x, x), one)
+    inverse = tfl.select_v2(g, is_unit, sign, zero)
+    return tfl.select_v2(g, tfl.less(g, exponent, zero), inverse, power)
 
 
 def integer_power(g: Graph, x: Value, exponent: Value) -> Value:
-    """X ** exponent of int64 for exponents of 0 to 63, by the exponent's bits."""
+    """X ** exponent of integers for exponents of 0 to 63, by the exponent's bits."""
     one = number(x, 1)
     left = tfl.cast(g, exponent, DType.INT32)
     zero, two = const(0, DType.INT32), const(2, DType.INT32)

@@ -4,6 +4,7 @@ LiteRT seeds its generators anew for each interpreter, so that results differ fr
 those of PyTorch do without `torch.manual_seed`; seeding PyTorch has no effect on a file.
 """
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -278,6 +279,13 @@ def exponential(g: Graph, x: Value, lambd: float = 1.0, *, generator: Any = None
     """-log(1 - u) / lambd, of x's shape."""
     left = tfl.sub(g, _float(1.0), tfl.random_uniform(g, x.shape))
     return tfl.mul(g, tfl.log(g, left), _float(-1 / lambd))
+
+
+@lowers(aten.geometric.default)
+def geometric(g: Graph, x: Value, p: float, *, generator: Any = None) -> Value:
+    """How many trials until the first success, of x's shape: by an exponential, rounded up."""
+    trials = exponential(g, x, -math.log1p(-p))
+    return tfl.cast(g, tfl.maximum(g, tfl.ceil(g, trials), _float(1.0)), x.dtype)
 
 
 @lowers(aten.multinomial.default)

@@ -9,6 +9,7 @@ from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Value, const
 from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.lowerings.dynamic_positions import positions
+from litert_torch.converter.lowerings.indexing import gather
 from litert_torch.converter.lowerings.indices import transposed_from_last, transposed_to_last
 from litert_torch.converter.lowerings.kernel_dtypes import widened
 from litert_torch.converter.lowerings.slicing import sliced
@@ -108,6 +109,34 @@ def median_dim(g: Graph, x: Value, dim: int, keepdim: bool = False) -> list[Valu
 def median(g: Graph, x: Value) -> Value:
     """The lower median of all elements."""
     return median_dim(g, tfl.reshape(g, x, (dims.numel(x.shape),)), 0)[0]
+
+
+@lowers(aten.nanmedian.dim)
+def nanmedian_dim(g: Graph, x: Value, dim: int, keepdim: bool = False) -> list[Value]:
+    """The lower median of the numbers along `dim`, and its int64 index; NaN where there are none."""
+    if not x.dtype.is_float or x.rank == 0:
+        return median_dim(g, x, dim, keepdim)
+    is_number = tfl.equal(g, x, x)
+    last = tfl.select_v2(g, is_number, x, const(float("inf"), x.dtype))
+    values, places = ranked(g, last, x.shape[dim], dim, largest=False)
+    counts = tfl.sum(g, tfl.cast(g, is_number, DType.INT32), [dim], True)
+    middle = tfl.sub(g, counts, const(1, DType.INT32))
+    middle = tfl.maximum(g, middle, const(0, DType.INT32))
+    middle = tfl.floor_div(g, middle, const(2, DType.INT32))
+    value, place = gather(g, values, dim, middle), gather(g, places, dim, middle)
+    none = tfl.equal(g, counts, const(0, DType.INT32))
+    value = tfl.select_v2(g, none, const(float("nan"), x.dtype), value)
+    if not keepdim:
+        axis = dim % x.rank
+        shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+        value, place = tfl.reshape(g, value, shape), tfl.reshape(g, place, shape)
+    return _with_long_places(g, (value, place))
+
+
+@lowers(aten.nanmedian.default)
+def nanmedian(g: Graph, x: Value) -> Value:
+    """The lower median of all numbers among the elements."""
+    return nanmedian_dim(g, tfl.reshape(g, x, (dims.numel(x.shape),)), 0)[0]
 
 
 @lowers(aten.mode.default)

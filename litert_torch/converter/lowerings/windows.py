@@ -12,6 +12,7 @@ from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Value, const
 from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.lowerings.padding import constant_padded
+from litert_torch.converter.lowerings.reordered_storage import storage_places
 from litert_torch.converter.lowerings.slicing import elements_at, sliced
 from litert_torch.converter.lowerings.views import transposed
 from litert_torch.errors import UnsupportedCaseError
@@ -37,10 +38,10 @@ def as_strided(
         raise UnsupportedCaseError(
             "as_strided reads memory, whose order the file does not keep: use slicing or unfold"
         )
-    at = np.array(int(storage_offset or 0))
-    for count, step in zip(dims.static(size), dims.static(stride), strict=True):
-        at = at[..., None] + np.arange(count) * step
+    at = storage_places(size, stride, storage_offset)
     flat = tfl.reshape(g, x, (int(dims.numel(x.shape)),))
+    if at.size and at.max() >= int(flat.shape[0]):
+        raise UnsupportedCaseError("as_strided reads memory outside the tensor: pass all of it in")
     return tfl.reshape(g, elements_at(g, flat, 0, at.reshape(-1)), size)
 
 

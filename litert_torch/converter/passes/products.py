@@ -14,9 +14,11 @@ def scale_into_product(s: Sweep, op: Op) -> Value | None:
 
     before: fully_connected(mul(x, c), w, b)
     after:  fully_connected(x, w * c, b)
+
+    Weights that are also an embedding's table stay as they are, and so stay one tensor.
     """
     found = _columns_before(s, op, "MUL")
-    if found is None:
+    if found is None or _is_looked_up(s, found[2]):
         return None
     x, c, weights = found
     scaled = weights.derive("columns times", lambda w, f: w * f.reshape(-1), c)
@@ -64,6 +66,13 @@ def _columns_before(s: Sweep, op: Op, kind: str) -> tuple[Value, Constant, Const
     width = weights.const.shape[1]
     per_column = c.const.size == 1 or (c.const.size == width and c.const.shape[-1] == width)
     return (x, c.const, weights.const) if per_column and x.shape == y.shape else None
+
+
+def _is_looked_up(s: Sweep, weights: Constant) -> bool:
+    """Whether an op before takes rows of these weights by index."""
+    tables = (op.inputs for op in s.done if op.kind in {"EMBEDDING_LOOKUP", "GATHER"})
+    constants = (v.const for inputs in tables for v in inputs if v is not None)
+    return any(c is not None and c.key == weights.key for c in constants)
 
 
 def _is_weighted_product(op: Op, x: Value) -> bool:

@@ -1,0 +1,79 @@
+"""The entry points of a language model: prefill_N for N tokens at a time, decode for one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from litert_torch.converter.signature import Signature
+from litert_torch.llm import cache
+from litert_torch.llm.cache import LayerShape
+
+
+class Prefill(torch.nn.Module):
+    """Writes the keys and values of T tokens.
+
+    Inputs are tokens int32 [1, T], their positions int32 [T] and the cache; the outputs are the
+    cache. Tokens lie one after the other from the first position: what the engine puts behind the
+    last one is written too, and overwritten before it is read.
+    """
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(
+        self, tokens: torch.Tensor, input_pos: torch.Tensor, **tensors: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        """The cache, under the names it came with."""
+        return self._run(tokens, input_pos, tensors)[1]
+
+    def _run(
+        self, tokens: torch.Tensor, input_pos: torch.Tensor, tensors: dict[str, torch.Tensor]
+    ) -> tuple[Any, dict[str, torch.Tensor]]:
+        start = input_pos[0].to(torch.int64)
+        pairs = cache.names(len(tensors) // 2)
+        past = cache.static_cache([tensors[name] for pair in pairs for name in pair], start)
+        positions = (start + torch.arange(tokens.shape[1]))[None]
+        output = cache.run(self.model, tokens.to(torch.int64), positions, past)
+        written = {}
+        for (key, value), layer in zip(pairs, past.layers, strict=True):
+            written[key], written[value] = layer.keys, layer.values
+        return output, written
+
+
+class Decode(Prefill):
+    """Writes one token's keys and values, and gives the logits of the next, [1, 1, vocabulary]."""
+
+    def forward(
+        self, tokens: torch.Tensor, input_pos: torch.Tensor, **tensors: torch.Tensor
+    ) -> dict[str, torch.Tensor]:
+        """Logits and the cache."""
+        output, written = self._run(tokens, input_pos, tensors)
+        return {"logits": output.logits, **written}
+
+
+def entries(
+    model: Any, layers: Sequence[LayerShape], *, cache_length: int, prefill_lengths: Sequence[int]
+) -> list[Signature]:
+    """A prefill_N for each N, and decode."""
+    prefills = [
+        Signature(f"prefill_{n}", Prefill(model).eval(), (), _samples(model, layers, n, cache_length))
+        for n in prefill_lengths
+    ]
+    samples = _samples(model, layers, 1, cache_length)
+    return [*prefills, Signature("decode", Decode(model).eval(), (), samples)]
+
+
+def _samples(
+    model: Any, layers: Sequence[LayerShape], tokens: int, cache_length: int
+) -> dict[str, torch.Tensor]:
+    inputs = {
+        "tokens": torch.zeros(1, tokens, dtype=torch.int32),
+        "input_pos": torch.arange(tokens, dtype=torch.int32),
+    }
+    for (key, value), shape in zip(cache.names(len(layers)), layers, strict=True):
+        inputs[key], inputs[value] = shape.zeros(cache_length, model.dtype)
+    return inputs
