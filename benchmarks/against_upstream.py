@@ -69,7 +69,7 @@ def main() -> int:
     for name in names:
         results[name] = _compare(name, pythons, options)
         print(_text_row(name, results[name]), flush=True)
-    options.report.write_text(_markdown(results, pythons, options))
+        options.report.write_text(_markdown(results, pythons, options))  # a long run may be stopped
     return 0
 
 

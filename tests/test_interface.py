@@ -84,6 +84,31 @@ def test_add_signature_is_signature():
     assert model(X[:1].numpy(), signature_name="b").shape == (1, 3)
 
 
+def test_one_sample_for_two_inputs_makes_two_inputs():
+    model = convert(lambda x, pair: x - pair[0] * pair[1], X, [X, X])
+    np.testing.assert_array_equal(model(X, X + 1, X * 3), X - (X + 1) * X * 3)
+
+
+def test_a_parameter_as_a_sample_makes_an_input():
+    module = Affine().eval()
+    sample = next(module.parameters())
+    function = Returns(lambda x: x * sample)
+    function.module = module
+    model = litert_torch.convert(function.eval(), (sample,))
+    other = np.ones(sample.shape, np.float32)
+    np.testing.assert_allclose(model(other), sample.detach().numpy())
+
+
+def test_paths_that_read_alike_stay_apart():
+    function = Returns(lambda x, x_0: {"a": {"b": x[0]}, "a_b": x[1] * x_0}).eval()
+    model = litert_torch.convert(function, (), {"x": [X, X], "x_0": X})
+    inputs = model.signatures["serving_default"].inputs
+    assert [t.name for t in inputs] == ["x_0", "x_1", "x_0_1"]
+    got = model(x_0=X, x_1=X + 1, x_0_1=X * 2)
+    np.testing.assert_array_equal(got["a_b"], X)
+    np.testing.assert_array_equal(got["a_b_1"], (X + 1) * X * 2)
+
+
 def test_a_batch_size_may_stay_open():
     module = Affine().eval()
     batch = torch.export.Dim("batch", min=1, max=64)

@@ -17,8 +17,12 @@ def converted(
     tolerance: float | None,
     *,
     progress: bool,
+    recipe: Any = None,
 ) -> tuple[Any, Any]:
     """The model, and its comparison with PyTorch; None in its place where not `verify`.
+
+    With a `recipe` the model is quantized, and differs as much as it does unless `tolerance` says
+    how much it may.
 
     Raises:
         click.UsageError: `dynamic` is not understood.
@@ -37,7 +41,7 @@ def converted(
         raise click.UsageError(str(error)) from error
     with stages(None if progress else False) as stage:
         if source.program is not None:
-            model = _from_program(source, stage)
+            model = _from_program(source, stage, recipe)
         else:
             import litert_torch
 
@@ -47,15 +51,18 @@ def converted(
                 signature.kwargs,
                 dynamic_shapes=signature.dynamic_shapes,
                 strict_export=strict,
+                quant_config=recipe,
                 progress=stage,
             )
         if not verify:
             return model, None
         stage("verify")
+        if recipe is not None and tolerance is None:
+            tolerance = float("inf")
         return model, verification.verify(model, signature, tolerance)
 
 
-def _from_program(source: sources.Source, stage: Any) -> Any:
+def _from_program(source: sources.Source, stage: Any, recipe: Any) -> Any:
     from litert_torch import converter
     from litert_torch.converter import flatbuffer
     from litert_torch.runtime_bindings import LiteRTModel
@@ -63,7 +70,11 @@ def _from_program(source: sources.Source, stage: Any) -> Any:
     assert source.program is not None
     signature = source.signature
     graph = converter.convert_program(
-        source.program, signature.name, signature.input_names, progress=stage
+        source.program,
+        signature.name,
+        signature.input_names,
+        transforms=[recipe] if recipe is not None else [],
+        progress=stage,
     )
     stage("write")
     return LiteRTModel.from_temporary(lambda path: flatbuffer.to_file([graph], path))

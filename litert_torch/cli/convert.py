@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from litert_torch.cli import conversion, reporting, sources
+from litert_torch.cli import conversion, outputs, quantization, reporting, sources
 
 _HELP = f"""Convert a PyTorch model to a LiteRT file.
 
@@ -30,6 +30,7 @@ The file is run in LiteRT on the sample inputs and compared with PyTorch before 
     metavar="INPUT.AXIS=NAME[:MIN[:MAX]]",
     help="A size that may vary, as 0.0=batch or mask.1=length:1:512. Sizes of one name are equal.",
 )
+@quantization.quantization_options
 @click.option("--verify/--no-verify", default=True, help="Compare the file with PyTorch.")
 @click.option(
     "--tolerance",
@@ -43,6 +44,8 @@ def command(
     source: str,
     output: str,
     dynamic: tuple[str, ...],
+    quantize: str | None,
+    calibrate: str | None,
     verify: bool,
     tolerance: float | None,
     strict: bool,
@@ -53,12 +56,19 @@ def command(
     """Convert, verify, then write."""
     if quiet:
         reporting.silence_warnings()
-    _check_output(output)
+    outputs.check_output(output)
+    recipe = quantization.recipe_of(quantize, calibrate)
     start = time.perf_counter()
     loaded = sources.load(source, **source_options)
     with reporting.quiet_runtime():
         model, comparison = conversion.converted(
-            loaded, dynamic, strict, verify, tolerance, progress=not (quiet or as_json)
+            loaded,
+            dynamic,
+            strict,
+            verify,
+            tolerance,
+            progress=not (quiet or as_json),
+            recipe=recipe,
         )
     model.export(output)
     record = {
@@ -69,22 +79,11 @@ def command(
         "inputs": [str(t) for s in model.signatures.values() for t in s.inputs],
         "outputs": [str(t) for s in model.signatures.values() for t in s.outputs],
         "verified": comparison and [dataclasses.asdict(o) for o in comparison.outputs],
+        "quantized": recipe and recipe.report.as_dict(),
     }
     if as_json or not quiet:
-        reporting.report(as_json, record, _lines(record, comparison))
-
-
-def _check_output(output: str) -> None:
-    """Say what is wrong with the output now, not after minutes of work."""
-    if os.path.isdir(output):
-        raise click.UsageError(f"{output} is a folder; name a file")
-    if os.path.exists(output) and not os.path.isfile(output):
-        raise click.ClickException(f"cannot write {output}: it is a device, not a file")
-    folder = os.path.dirname(os.path.abspath(output))
-    while not os.path.exists(folder):
-        folder = os.path.dirname(folder)
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        raise click.ClickException(f"cannot write {output}: {folder} is not a writable folder")
+        done = quantization.lines(recipe) if recipe is not None else []
+        reporting.report(as_json, record, [*_lines(record, comparison), *done])
 
 
 def _lines(record: dict[str, Any], comparison: Any) -> Iterator[str]:
@@ -94,5 +93,6 @@ def _lines(record: dict[str, Any], comparison: Any) -> Iterator[str]:
     if comparison is None:
         yield "  not compared with PyTorch"
     else:
-        yield "  agrees with PyTorch:"
+        quantized = record["quantized"] is not None
+        yield "  beside PyTorch:" if quantized else "  agrees with PyTorch:"
         yield from (f"    {o}" for o in comparison.outputs)

@@ -146,6 +146,8 @@ def from_tensor(tensor: "torch.Tensor") -> Constant:
         tensor.stride(),
         tuple(tensor.shape),
         kind,
+        tensor.is_conj(),
+        tensor.is_neg(),
     )
 
     rows = (lambda a, b: as_array(tensor[a:b])) if tensor.dim() else None

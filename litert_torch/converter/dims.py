@@ -103,6 +103,14 @@ def static(shape: Iterable[Size]) -> tuple[int, ...]:
     return tuple(int(s) for s in shape)
 
 
+def smallest(value: Size) -> int:
+    """The size where every dynamic one is 1: what a tensor has until its model is resized."""
+    if isinstance(value, int):
+        return value
+    found = value.expr.subs(dict.fromkeys(value.expr.free_symbols, 1))
+    return max(1, int(found)) if found.is_Integer else 1
+
+
 def numel(shape: Sequence[Size]) -> Size:
     """Number of elements."""
     return math.prod(shape)

@@ -26,15 +26,43 @@ aten = torch.ops.aten
 
 def functional(program: ExportedProgram) -> ExportedProgram:
     """`program` without in-place ops; the same object where it has none."""
-    if not any(_writes(n) for n in program.graph.nodes):
+    module = program.graph_module
+    if not _has_writes(module):
         return program
-    rewritten = _Rewriter.run(program)
-    if rewritten is None:
+    specs = program.graph_signature.input_specs
+    state = {s.arg.name for s in specs if s.kind != InputKind.USER_INPUT}
+    try:
+        rewritten = _rewritten(module, state)
+    except _UnsupportedWriteError:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # PyTorch's own bookkeeping, as of erased nodes
             return program.run_decompositions({})
     result = copy.copy(program)
     result._graph_module = rewritten
+    return result
+
+
+def _has_writes(module: torch.nn.Module) -> bool:
+    """Whether the module, or a body of control flow in it, has in-place ops."""
+    graphs = (m.graph for m in module.modules() if isinstance(m, torch.fx.GraphModule))
+    return any(_writes(n) for graph in graphs for n in graph.nodes)
+
+
+def _rewritten(module: torch.fx.GraphModule, state: set[str]) -> torch.fx.GraphModule:
+    """The module, and bodies in it, without in-place ops; `state` names what must not be written.
+
+    Raises:
+        _UnsupportedWriteError: where PyTorch must do it.
+    """
+    rewriter = _Rewriter(state)
+    for node in module.graph.nodes:
+        rewriter._node(node)
+    rewriter.graph._codegen = copy.deepcopy(module.graph._codegen)
+    result = torch.fx.GraphModule(module, rewriter.graph)
+    for name, body in module.named_children():
+        if isinstance(body, torch.fx.GraphModule) and _has_writes(body):
+            operands = {n.name for n in body.graph.nodes if n.op == "placeholder"}
+            setattr(result, name, _rewritten(body, operands))
     return result
 
 
@@ -82,24 +110,11 @@ class _UnsupportedWriteError(Exception):
 class _Rewriter:
     """Builds the functional graph node by node."""
 
-    def __init__(self, program: ExportedProgram) -> None:
+    def __init__(self, state: set[str]) -> None:
         self.graph = Graph()
         self.tensors: dict[Node, _Tensor] = {}
         self.copied: dict[Node, Node] = {}
-        specs = program.graph_signature.input_specs
-        self.state = {s.arg.name for s in specs if s.kind != InputKind.USER_INPUT}
-
-    @classmethod
-    def run(cls, program: ExportedProgram) -> torch.fx.GraphModule | None:
-        """The rewritten module, or None where PyTorch must do it."""
-        rewriter = cls(program)
-        try:
-            for node in program.graph.nodes:
-                rewriter._node(node)
-        except _UnsupportedWriteError:
-            return None
-        rewriter.graph._codegen = copy.deepcopy(program.graph._codegen)
-        return torch.fx.GraphModule(program.graph_module, rewriter.graph)
+        self.state = state
 
     def _node(self, node: Node) -> None:
         if _writes(node):
@@ -145,6 +160,8 @@ class _Rewriter:
         target, op = node.args[0] if node.args else None, functional_form(node.target)
         if not isinstance(target, Node) or target not in self.tensors or op is None:
             raise _UnsupportedWriteError
+        if torch.Tag.inplace_view in node.target.tags:  # type: ignore[union-attr]
+            raise _UnsupportedWriteError  # t_() and such: other views keep their shape
         tensor = self.tensors[target]
         if not _share(node.meta["val"], tensor.fake):
             raise _UnsupportedWriteError  # a loaded program: its fakes do not tell what is shared

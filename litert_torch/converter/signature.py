@@ -1,6 +1,8 @@
 """A named entry point of a model: what to export, with which sample inputs, under which names."""
 
 import functools
+import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -64,13 +66,22 @@ class Signature:
     def input_names(self) -> list[str]:
         """A name for each leaf of (args, kwargs): args_0, args_1, ..., then paths of keywords."""
         positional = len(pytree.tree_leaves(self.args))
-        return [f"args_{i}" for i in range(positional)] + leaf_names(self.kwargs)
+        return _distinct([*(f"args_{i}" for i in range(positional)), *leaf_names(self.kwargs)])
 
 
 def leaf_names(tree: Any) -> list[str]:
     """The path of each leaf, joined by underscores: {"a": [x, y]} gives a_0, a_1."""
     paths = [path for path, _ in pytree.tree_flatten_with_path(tree)[0]]
-    return ["_".join(_key_text(key) for key in path) for path in paths]
+    return _distinct(["_".join(_key_text(key) for key in path) for path in paths])
+
+
+def _distinct(names: Sequence[str]) -> list[str]:
+    """The names, those that came before with a number behind: a_b, a_b_1."""
+    found: list[str] = []
+    for name in names:
+        numbered = (f"{name}_{i}" for i in itertools.count(1))
+        found.append(name if name not in found else next(n for n in numbered if n not in names))
+    return found
 
 
 def output_names(spec: pytree.TreeSpec) -> list[str]:

@@ -96,10 +96,10 @@ def write(path: str | os.PathLike[str], sections: Sequence[Section]) -> None:
         position = _HEADER_BEGIN + length
         if position > BLOCK:
             raise InvalidInputError(f"too many sections: a header of {position} bytes")
+        position = stream.write(b"\0" * position)  # the header's place
         places = []
         for section in sections:
-            begin = -(-position // BLOCK) * BLOCK
-            stream.seek(begin)
+            begin = position + stream.write(b"\0" * (-position % BLOCK))
             section.write(cast(IO[bytes], _FromHere(stream)))
             position = stream.tell()
             places.append(Place(section.kind, begin, position, section.items))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
@@ -37,7 +37,7 @@ class LayerShape:
         return keys, torch.zeros(1, self.heads, self.value_width, length, dtype=dtype)
 
 
-class StaticLayer(CacheLayerMixin):
+class StaticLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """One layer's keys and values; tokens are written from a position known at run time.
 
     Attributes:
@@ -48,9 +48,11 @@ class StaticLayer(CacheLayerMixin):
 
     is_compileable = True
     is_sliding = False
+    keys: Any
+    values: Any
 
     def __init__(self, keys: torch.Tensor, values: torch.Tensor, start: torch.Tensor) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.keys, self.values, self.start = keys, values, start
         self.is_initialized = True
 
@@ -60,7 +62,7 @@ class StaticLayer(CacheLayerMixin):
     def update(
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Write keys and values [1, heads, tokens, width]; returns all as [1, heads, length, width].
+        """Write keys and values [1, heads, tokens, width]; gives all, [1, heads, length, width].
 
         The rows lie one after the other, which makes the write a DYNAMIC_UPDATE_SLICE.
         """
@@ -85,7 +87,7 @@ class StaticLayer(CacheLayerMixin):
     get_max_cache_shape = get_max_length
 
 
-class _MeasuredLayer(CacheLayerMixin):
+class _MeasuredLayer(CacheLayerMixin):  # type: ignore[no-untyped-call]
     """Remembers the shapes of what a model writes."""
 
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
@@ -123,11 +125,13 @@ def measured_layers(model: Any) -> list[LayerShape]:
     if kinds:
         raise _unsupported(model, f"its layers are of kind {', '.join(sorted(kinds))}")
     cache = Cache(layer_class_to_replicate=_MeasuredLayer)
+    first = torch.zeros(1, 1, dtype=torch.int64)
     with torch.no_grad():
-        run(model, torch.zeros(1, 1, dtype=torch.int64), torch.zeros(1, 1, dtype=torch.int64), cache)
-    if not cache.layers:
+        run(model, first, first, cache)
+    layers = cast("list[Any]", cache.layers)
+    if not layers:
         raise _unsupported(model, "it does not write to the cache it is given")
-    return [_shape(model, layer.keys, layer.values) for layer in cache.layers]
+    return [_shape(model, layer.keys, layer.values) for layer in layers]
 
 
 _ATTENTION_KINDS = {"full_attention", "sliding_attention", "chunked_attention"}
@@ -147,7 +151,7 @@ def _shape(model: Any, keys: Any, values: Any) -> LayerShape:
 
 
 def run(model: Any, tokens: torch.Tensor, positions: torch.Tensor, cache: Cache) -> Any:
-    """Call the model on int64 tokens and positions [1, T]; its output has `logits` [1, 1, vocab]."""
+    """Call the model on int64 tokens and positions [1, T]; it gives `logits` [1, 1, vocabulary]."""
     return model(
         input_ids=tokens,
         position_ids=positions,
@@ -170,7 +174,7 @@ def names(layers: int) -> list[tuple[str, str]]:
     return [(f"kv_cache_k_{i}", f"kv_cache_v_{i}") for i in range(layers)]
 
 
-def static_cache(tensors: Sequence[torch.Tensor], start: torch.Tensor) -> Cache:
-    """A cache of keys, values, keys, values, ... that is written from position `start`."""
+def static_layers(tensors: Sequence[torch.Tensor], start: torch.Tensor) -> list[StaticLayer]:
+    """Layers of keys, values, keys, values, ... that are written from position `start`."""
     pairs = zip(tensors[::2], tensors[1::2], strict=True)
-    return Cache(layers=[StaticLayer(keys, values, start) for keys, values in pairs])
+    return [StaticLayer(keys, values, start) for keys, values in pairs]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
+from transformers.cache_utils import Cache
 
 from litert_torch.converter.signature import Signature
 from litert_torch.llm import cache
@@ -35,11 +36,11 @@ class Prefill(torch.nn.Module):
     ) -> tuple[Any, dict[str, torch.Tensor]]:
         start = input_pos[0].to(torch.int64)
         pairs = cache.names(len(tensors) // 2)
-        past = cache.static_cache([tensors[name] for pair in pairs for name in pair], start)
+        layers = cache.static_layers([tensors[name] for pair in pairs for name in pair], start)
         positions = (start + torch.arange(tokens.shape[1]))[None]
-        output = cache.run(self.model, tokens.to(torch.int64), positions, past)
+        output = cache.run(self.model, tokens.to(torch.int64), positions, Cache(layers=[*layers]))
         written = {}
-        for (key, value), layer in zip(pairs, past.layers, strict=True):
+        for (key, value), layer in zip(pairs, layers, strict=True):
             written[key], written[value] = layer.keys, layer.values
         return output, written
 
@@ -60,7 +61,9 @@ def entries(
 ) -> list[Signature]:
     """A prefill_N for each N, and decode."""
     prefills = [
-        Signature(f"prefill_{n}", Prefill(model).eval(), (), _samples(model, layers, n, cache_length))
+        Signature(
+            f"prefill_{n}", Prefill(model).eval(), (), _samples(model, layers, n, cache_length)
+        )
         for n in prefill_lengths
     ]
     samples = _samples(model, layers, 1, cache_length)

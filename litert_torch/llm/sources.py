@@ -41,7 +41,8 @@ def load(source: Any, tokenizer: Any = None) -> Source:
         model = _from_folder(AutoModelForCausalLM, folder, "model", dtype="float32")
     _check_model(model)
     found = _tokenizer(tokenizer if tokenizer is not None else folder)
-    vocabulary = model.get_input_embeddings().weight.shape[0]
+    embeddings: Any = model.get_input_embeddings()
+    vocabulary = embeddings.weight.shape[0]
     if len(found) > vocabulary:
         raise InvalidInputError(
             f"the tokenizer knows {len(found)} tokens, the model {vocabulary}: they do not belong "

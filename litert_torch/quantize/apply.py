@@ -14,9 +14,10 @@ from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Op, Quantization, TensorType, Value, retyped
 from litert_torch.errors import InvalidInputError
 from litert_torch.quantize import calibrate, float16, kernels, static
+from litert_torch.quantize.algorithms import smoothing
 from litert_torch.quantize.algorithms.bias_correction import corrected
 from litert_torch.quantize.numerics import affine, as_integers
-from litert_torch.quantize.planning import Plan, layout_of, plans_for, weight_of
+from litert_torch.quantize.planning import Plan, layout_of, not_static, plans_for, weight_of
 from litert_torch.quantize.report import Entry, Pairs
 from litert_torch.quantize.weights import WeightStore
 
@@ -31,12 +32,17 @@ def apply(recipe: Recipe, graph: Graph) -> None:
         InvalidInputError: a rule matches nothing, or calibration data is needed and absent, or
             does not fit, or weights are not finite.
     """
-    plans = plans_for(graph, recipe.rules)
+    plans = _smoothed(recipe, graph, plans_for(graph, recipe.rules))
     wanted = static.candidates(graph, plans)
-    plan, means = static.StaticPlan({}, {}, {}), {}
+    plan = static.StaticPlan({}, {}, {})
+    means: Mapping[Value, Array] = {}
     if wanted:
         seen = _statistics(recipe, graph, wanted)
-        plan, means = static.static_plan(graph, plans, wanted, seen.ranges), seen.means
+        plan = static.static_plan(
+            graph, plans, wanted, seen.ranges, seen.typical, recipe.least_sqnr
+        )
+        means = seen.means
+        plans = _without_static(plans, plan)
     moments = _second_moments(recipe, graph, plans)
     store = WeightStore()
     for g in [*graph.subgraphs(), graph]:
@@ -47,6 +53,26 @@ def apply(recipe: Recipe, graph: Graph) -> None:
         recipe.report.pairs.append(
             Pairs(before, g, rebuilt.weights, rebuilt.activations() if g is graph else [])
         )
+
+
+def _smoothed(recipe: Recipe, graph: Graph, plans: dict[Op, Plan]) -> dict[Op, Plan]:
+    """Scale down the channels that stand out, where the recipe asks for it."""
+    if recipe.smoothing is None:
+        return plans
+    if recipe.calibration is None:
+        raise InvalidInputError("smoothing needs calibration data: recipe.calibrated(batches)")
+    readers = smoothing.smoothable(graph, plans)
+    largest = calibrate.largest_magnitudes(graph, readers, recipe.calibration)
+    paying = {x: ops for x, ops in readers.items() if smoothing.stands_out(largest[x])}
+    return smoothing.smooth(graph, plans, paying, largest, recipe.smoothing)
+
+
+def _without_static(plans: Mapping[Op, Plan], found: static.StaticPlan) -> dict[Op, Plan]:
+    """The plans, with those that calibration ruled out replaced by what comes nearest."""
+    return {
+        op: not_static(op, plan, found.float_because[op]) if op in found.float_because else plan
+        for op, plan in plans.items()
+    }
 
 
 def _statistics(recipe: Recipe, graph: Graph, wanted: Mapping[Op, DType]) -> calibrate.Statistics:
@@ -129,8 +155,7 @@ class _Rebuilt:
                 self._emit_with_small_weights(op, plan)
             else:
                 self._emit_in_float(op)
-                note = self.static.float_because.get(op, plan.note)
-                self._enter(plan, "float", note if plan.rule is not None else "")
+                self._enter(plan, "float", plan.note if plan.rule is not None else "")
         self.graph.outputs = [self._as_real(v) for v in self.graph.outputs]
 
     def activations(self) -> list[tuple[str, Value, Value]]:

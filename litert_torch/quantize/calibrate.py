@@ -6,7 +6,9 @@ LiteRT. Where they are too large together, it is run again for each part of them
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -30,9 +32,10 @@ class Tapped:
     Args:
         graph: A main graph; it is left as it is.
         values: Inputs of the graph and results of its ops.
+        path: Where its file is written.
     """
 
-    def __init__(self, graph: Graph, values: Sequence[Value]) -> None:
+    def __init__(self, graph: Graph, values: Sequence[Value], path: Path) -> None:
         self._names = {v: f"tap_{i}" for i, v in enumerate(values) if v.producer is not None}
         self._fed = {
             v: name
@@ -49,7 +52,8 @@ class Tapped:
         )
         self._model: LiteRTModel | None = None
         if self._names:
-            self._model = LiteRTModel.from_temporary(lambda p: flatbuffer.to_file([tapped], p))
+            flatbuffer.to_file([tapped], path)
+            self._model = LiteRTModel(path)
         self._signature = graph.name
 
     def run(self, feed: Feed) -> dict[Value, Array]:
@@ -73,15 +77,20 @@ def look(graph: Graph, values: Sequence[Value], calibration: Calibration, see: S
     if len(parts) > 1 and not is_repeatable(calibration):
         batches = list(calibration() if callable(calibration) else calibration)
     for part in parts:
-        tapped = Tapped(graph, part)
-        for number, feed in enumerate(feeds(batches, graph)):
-            for v, x in tapped.run(feed).items():
-                if x.dtype.kind == "f" and np.isnan(x).any():
-                    where = v.producer.source if v.producer is not None else "an input"
-                    raise InvalidInputError(
-                        f"the float model computes NaN from calibration batch {number} at {where}"
-                    )
-                see(v, x)
+        with tempfile.TemporaryDirectory(prefix="litert_torch_") as folder:
+            tapped = Tapped(graph, part, Path(folder, "float.tflite"))
+            for number, feed in enumerate(feeds(batches, graph)):
+                for v, x in tapped.run(feed).items():
+                    _check_numbers(v, x, number)
+                    see(v, x)
+
+
+def _check_numbers(v: Value, x: Array, number: int) -> None:
+    if x.dtype.kind == "f" and np.isnan(x).any():
+        where = v.producer.source if v.producer is not None else "an input"
+        raise InvalidInputError(
+            f"the float model computes NaN from calibration batch {number} at {where}"
+        )
 
 
 class Statistics:
@@ -90,6 +99,8 @@ class Statistics:
     Attributes:
         ranges: The range of each value, as the observer takes it.
         means: The mean over all positions, for each channel, of the values asked for.
+        typical: The mean square of the median channel of each value: without the channels that
+            stand out, whose range all others have to share.
     """
 
     def __init__(
@@ -103,18 +114,40 @@ class Statistics:
     ) -> None:
         observers: dict[Value, Observer] = {v: OBSERVERS[observer]() for v in values}
         sums: dict[Value, Array] = {v: np.zeros(int(v.shape[-1])) for v in averaged}
-        counts = dict.fromkeys(sums, 0)
+        squares: dict[Value, Array] = {v: np.zeros(_channels(v)) for v in observers}
+        counts = dict.fromkeys(squares, 0)
 
         def see(v: Value, x: Array) -> None:
             observers[v].see(x)
+            rows = x.reshape(-1, len(squares[v]))
+            counts[v] += len(rows)
+            squares[v] += np.einsum("ij,ij->j", rows, rows)
             if v in sums:
-                rows = x.reshape(-1, x.shape[-1])
                 sums[v] += rows.sum(axis=0, dtype=np.float64)
-                counts[v] += len(rows)
 
         look(graph, list(observers), calibration, see)
         self.ranges = {v: o.range(dtype) for v, o in observers.items()}
         self.means = {v: (s / max(counts[v], 1)).astype(np.float32) for v, s in sums.items()}
+        self.typical = {v: float(np.median(s)) / max(counts[v], 1) for v, s in squares.items()}
+
+
+def largest_magnitudes(
+    graph: Graph, values: Iterable[Value], calibration: Calibration
+) -> dict[Value, Array]:
+    """The largest magnitude of each channel of each value, float32 [channels]."""
+    found = {v: np.zeros(int(v.shape[-1]), np.float32) for v in values}
+
+    def see(v: Value, x: Array) -> None:
+        rows = np.abs(x.reshape(-1, x.shape[-1]))
+        found[v] = np.maximum(found[v], rows.max(axis=0))
+
+    look(graph, list(found), calibration, see)
+    return found
+
+
+def _channels(v: Value) -> int:
+    last = v.shape[-1] if v.rank > 0 else 1
+    return last if isinstance(last, int) else 1
 
 
 def second_moments(

@@ -77,6 +77,17 @@ def layout_of(op: Op, weights: Weights) -> Layout:
     return Layout(axis)
 
 
+def not_static(op: Op, plan: Plan, why: str) -> Plan:
+    """What becomes of an op of a static rule that calibration rules out.
+
+    With weights, it computes on integers of scales that are found as the model runs.
+    """
+    w = weight_of(op)
+    if w is None or plan.rule is None or op.kind not in kernels.DYNAMIC:
+        return replace(plan, form="float", note=why)
+    return replace(_dynamic(op, plan.place, plan.rule, w), note=why)
+
+
 def _all(graph: Graph) -> Iterator[Graph]:
     yield graph
     yield from graph.subgraphs()

@@ -69,8 +69,7 @@ class Histogram:
     def see(self, x: Array) -> None:
         """Take in one batch's values."""
         low, high = min(self.low, float(x.min())), max(self.high, float(x.max()))
-        if high <= low:
-            high = low + max(abs(low), 1) * 1e-6
+        high = max(high, low + 0.01 * max(abs(low), abs(high), 1e-9))  # float32 has bins in it
         if high - low > _WIDEST:
             self.low, self.high = low, high
             return

@@ -100,8 +100,9 @@ class Rule:
 
 def _known(what: str, value: Any, names: Sequence[str]) -> None:
     if value is not None and value not in names:
-        near = difflib.get_close_matches(str(value).lower(), [n.lower() for n in names], 3, 0.4)
-        listed = [n for n in names if n.lower() in near] or names
+        cased = {n.lower(): n for n in names}
+        near = difflib.get_close_matches(str(value).lower(), cased, 3, 0.4)
+        listed = [cased[n] for n in near] or names
         raise InvalidInputError(f"no {what} {value!r}; there is: {', '.join(listed)}")
 
 

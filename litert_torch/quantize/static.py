@@ -59,7 +59,12 @@ def activations(op: Op) -> list[Value]:
 
 
 def static_plan(
-    graph: Graph, plans: Mapping[Op, Plan], wanted: Mapping[Op, DType], ranges: Ranges
+    graph: Graph,
+    plans: Mapping[Op, Plan],
+    wanted: Mapping[Op, DType],
+    ranges: Ranges,
+    typical: Mapping[Value, float],
+    least_sqnr: float,
 ) -> StaticPlan:
     """Choose the ops, then the scales.
 
@@ -68,6 +73,8 @@ def static_plan(
         plans: What the rules say.
         wanted: `candidates` of the graph.
         ranges: Of every value of `observed`.
+        typical: The mean square of each value's median channel.
+        least_sqnr: In dB, what integers must leave of such a channel; else the value stays float.
     """
     because = {
         op: _why_not(op, (p.rule and p.rule.activations) or DType.INT8)
@@ -75,11 +82,13 @@ def static_plan(
         if p.form == "static" and op not in wanted
     }
     chosen = dict(wanted)
-    for op in wanted:
-        wide = [v for v in (*activations(op), *op.outputs) if v in ranges and _is_wide(ranges[v])]
-        if wide:
-            low, high = ranges[wide[0]]
-            because[op] = f"values from {low:.3g} to {high:.3g} are too far apart for integers"
+    unfit = {v: _unfit(ends, typical[v], least_sqnr) for v, ends in ranges.items()}
+    for op, dtype in wanted.items():
+        is_free = dtype == DType.INT8 and op.kind not in kernels.FIXED
+        touched = (*activations(op), *(op.outputs if is_free else ()))
+        reasons = [unfit[v] for v in touched if unfit.get(v)]
+        if reasons:
+            because[op] = reasons[0]
             del chosen[op]
     _drop_followers(graph, chosen, because)
     return StaticPlan(chosen, _parameters(graph, chosen, ranges), because)
@@ -104,8 +113,19 @@ def _why_not(op: Op, dtype: DType) -> str:
     return ""
 
 
-def _is_wide(ends: tuple[float, float]) -> bool:
-    return not all(np.isfinite(ends)) or max(-ends[0], ends[1]) > _LARGEST
+def _unfit(ends: tuple[float, float], typical: float, least_sqnr: float) -> str:
+    """Why a tensor cannot be int8: its ends are far apart, or most of it is near to rounding error.
+
+    Rounding to multiples of s has mean squared error s^2 / 12.
+    """
+    low, high = ends
+    if not all(np.isfinite(ends)) or max(-low, high) > _LARGEST:
+        return f"values from {low:.3g} to {high:.3g} are too far apart for integers"
+    scale, _ = affine(low, high, DType.INT8)
+    sqnr = 10 * np.log10(typical / (float(scale) ** 2 / 12)) if typical > 0 else np.inf
+    if sqnr < least_sqnr:
+        return f"values from {low:.3g} to {high:.3g} would leave a typical channel {sqnr:.1f} dB"
+    return ""
 
 
 def _drop_followers(graph: Graph, chosen: dict[Op, DType], because: dict[Op, str]) -> None:

@@ -45,7 +45,9 @@ def _parser():
     parser.add_argument("--limit", type=int, help="calls of an entry and dtype, spread evenly")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--export", action="store_true", help="trace every call by torch.export")
-    parser.add_argument("--verbose", action="store_true", help="print the first of each entry's failures")
+    parser.add_argument(
+        "--verbose", action="store_true", help="print the first of each entry's failures"
+    )
     parser.add_argument("--width", type=int, default=300)
     parser.add_argument("--output", type=Path, default=ROOT / "docs" / "conformance.md")
     return parser

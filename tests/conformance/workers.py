@@ -1,4 +1,4 @@
-"""Checks in forked processes, so that a crash or a hang is one call's verdict, not the run's end."""
+"""Checks in forked processes: a crash or a hang is one call's verdict, not the run's end."""
 
 import os
 import signal

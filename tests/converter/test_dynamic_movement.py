@@ -100,3 +100,48 @@ def test_dynamic_batch_and_length(model):
     for args in (inputs(3, 5), inputs(2, 7)):
         for k, (got, want) in enumerate(zip(run_at(content, *args), model(*args), strict=True)):
             torch.testing.assert_close(torch.from_numpy(got), want, msg=f"output {k}")
+
+
+BATCH = torch.export.Dim("batch", min=2, max=64)
+QUARTER = torch.export.Dim("quarter", min=2, max=16)
+
+
+class Repeats(torch.nn.Module):
+    """A broadcast that nothing else in the sum has the size of."""
+
+    def forward(self, x, y):
+        return y.expand(x.shape[0], 4) + y * 2
+
+
+class Interleaves(torch.nn.Module):
+    """A channel shuffle of as many groups as the sequence has."""
+
+    def forward(self, x):
+        return x.view(1, -1, 4, 5).transpose(1, 2).reshape(1, x.shape[1], 5)
+
+
+class ShufflesAndJoins(torch.nn.Module):
+    """A channel shuffle beside a concatenation of unknown width."""
+
+    def forward(self, x, y):
+        mixed = x.view(2, 2, 2, 3, 3).transpose(1, 2).reshape(2, 4, 3, 3)
+        return mixed.exp(), torch.cat([y, y * 2], -1)
+
+
+@pytest.mark.parametrize(
+    ("module", "dynamic_shapes", "shapes"),
+    [
+        (Repeats(), ({0: BATCH}, None), [[(3, 4), (1, 4)], [(5, 4), (1, 4)]]),
+        (Interleaves(), ({1: 4 * QUARTER},), [[(1, 12, 5)], [(1, 20, 5)]]),
+        (ShufflesAndJoins(), (None, {1: BATCH}), [[(2, 4, 3, 3), (2, 7)], [(2, 4, 3, 3), (2, 9)]]),
+    ],
+)
+def test_rewrites_keep_sizes_dynamic(module, dynamic_shapes, shapes):
+    sample = tuple(f32(*s) for s in shapes[0])
+    model = litert_torch.convert(module.eval(), sample, dynamic_shapes=dynamic_shapes)
+    for sizes in shapes:
+        tensors = [f32(*s) for s in sizes]
+        got, want = model(*tensors), module(*tensors)
+        outputs = got if isinstance(got, tuple) else (got,)
+        for g, w in zip(outputs, want if isinstance(want, tuple) else (want,), strict=True):
+            torch.testing.assert_close(torch.from_numpy(g), w)

@@ -84,6 +84,12 @@ def test_a_constant_in_chunks_is_the_constant(dtype):
     np.testing.assert_array_equal(whole.read(), want)
 
 
+def test_lazy_conjugates_and_negations_are_different_constants():
+    z = torch.complex(torch.randn(3), torch.randn(3))
+    assert from_tensor(z).key != from_tensor(z.conj()).key
+    assert from_tensor(z.imag).key != from_tensor(z.conj().imag).key
+
+
 def test_a_constant_whose_rows_depend_on_each_other_is_read_whole():
     moved = from_tensor(torch.randn(6, 5)).transpose([1, 0])
     assert [c.shape for c in moved.chunks(8)] == [(5, 6)]

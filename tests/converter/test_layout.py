@@ -117,6 +117,18 @@ def test_a_shuffle_that_is_read_as_it_is_stays():
     assert "SPLIT" in kinds(assert_passes_keep_results(function, (2, 3, 6, 7)))
 
 
+@pytest.mark.parametrize("with_itself", [True, False])
+def test_channels_that_are_read_twice_count_twice(with_itself):
+    def function(g, x):
+        y = conv_nchw(g, x, 4, padding=0)
+        grouped = tfl.reshape(g, y, (2, 2, 2, 6, 7))
+        mixed = tfl.reshape(g, tfl.transpose(g, grouped, [0, 2, 1, 3, 4]), (2, 4, 6, 7))
+        twice = tfl.concatenation(g, [mixed if with_itself else y, mixed], axis=1)
+        return conv_nchw(g, twice, 5, kernel=1, seed=3)
+
+    assert_passes_keep_results(function, (2, 3, 6, 7))
+
+
 def test_no_transpose_with_channel_last_edges():
     def function(g, x):
         return tfl.transpose(g, residual(g, tfl.transpose(g, x, TO_FIRST)), TO_LAST)

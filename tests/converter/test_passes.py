@@ -145,6 +145,15 @@ def test_max_pool_padding_is_zero_only_over_non_negative_values(activation, want
     assert want in kinds(assert_passes_keep_results(function, (2, 6, 8, 3)))
 
 
+@pytest.mark.parametrize("pads", [[(0, 0), (0, 3), (2, 0), (0, 0)], [(0, 0)] * 3 + [(0, 1)]])
+def test_windows_of_nothing_but_padding_stay_minus_infinity(pads):
+    def function(g, x):
+        padded = tfl.pad(g, tfl.relu(g, x), pads, float("-inf"))
+        return tfl.max_pool_2d(g, padded, kernel=(2, 2), stride=(1, 1))
+
+    assert "PADV2" in kinds(assert_passes_keep_results(function, (2, 6, 8, 3)))
+
+
 def test_broadcast_is_left_to_the_op():
     def function(g, x, y):
         return tfl.add(g, x, tfl.broadcast_to(g, y, (2, 3, 4)))
@@ -201,6 +210,30 @@ def test_layer_norm_goes_into_the_products_that_read_it():
 
     got = kinds(assert_passes_keep_results(function, (3, 6)))
     assert got == ["TANH", "FULLY_CONNECTED", "FULLY_CONNECTED"]
+
+
+def test_a_factor_stays_out_of_a_table_that_is_looked_up_too():
+    """Scaled, the head of a language model would be a second copy of its embeddings."""
+    table = weights(7, 6)
+
+    def function(g, x):
+        rows = tfl.add(g, tfl.gather(g, table, tfl.const([5, 0, 3], "int32"), axis=0), x)
+        return tfl.fully_connected(g, tfl.mul(g, rows, weights(6, seed=3)), table, None)
+
+    graph = assert_passes_keep_results(function, (3, 6))
+    assert kinds(graph) == ["GATHER", "ADD", "MUL", "FULLY_CONNECTED"]
+
+
+def test_a_factor_behind_the_product_stays_out_of_a_table_that_is_looked_up_too():
+    table = weights(7, 6)
+
+    def function(g, x):
+        rows = tfl.gather(g, table, tfl.cast(g, x, "int32"), axis=0)
+        logits = tfl.fully_connected(g, rows, table, None)
+        return tfl.mul(g, logits, tfl.const(0.125, "float32"))
+
+    graph = assert_passes_keep_results(lambda g, x: function(g, tfl.abs(g, x)), (5,))
+    assert kinds(graph) == ["ABS", "CAST", "GATHER", "FULLY_CONNECTED", "MUL"]
 
 
 def test_a_factor_that_others_read_stays_out_of_the_product():

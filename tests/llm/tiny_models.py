@@ -17,7 +17,7 @@ _SHARED = {
     "vocab_size": VOCABULARY,
     "hidden_size": 48,
     "intermediate_size": 80,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_attention_heads": 6,
     "num_key_value_heads": 2,
     "max_position_embeddings": 256,
@@ -25,6 +25,7 @@ _SHARED = {
     "bos_token_id": 256,
     "eos_token_id": 257,
     "pad_token_id": 258,
+    "tie_word_embeddings": False,  # tied, these repeat one token
 }
 
 CONFIGS = {
@@ -37,7 +38,7 @@ CONFIGS = {
         "head_dim": 8,
         "sliding_window": 10,
         "query_pre_attn_scalar": 8,
-        "layer_types": ["sliding_attention", "sliding_attention", "full_attention"],
+        "layer_types": ["sliding_attention", "full_attention"],
     },
     "phi3": {},
     "stablelm": {},
@@ -67,6 +68,12 @@ def tokenizer(chat_template=CHAT_TEMPLATE):
     backend.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     backend.decoder = tokenizers.decoders.ByteLevel()
     special = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>"}
-    return PreTrainedTokenizerFast(
-        tokenizer_object=backend, chat_template=chat_template, **special
+    return PreTrainedTokenizerFast(tokenizer_object=backend, chat_template=chat_template, **special)
+
+
+def mamba():
+    """A model whose state is no cache of keys and values."""
+    config = transformers.MambaConfig(
+        vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4
     )
+    return transformers.MambaForCausalLM(config).eval()

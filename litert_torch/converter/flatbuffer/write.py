@@ -15,8 +15,8 @@ import flatbuffers
 import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
+from litert_torch.converter import dims
 from litert_torch.converter.constants import Array, Constant
-from litert_torch.converter.dims import Size
 from litert_torch.converter.flatbuffer import options, versions
 from litert_torch.converter.ir import Graph, Op, Quantization, Value, const
 from litert_torch.errors import InvalidGraphError
@@ -171,7 +171,7 @@ class _ModelBuilder:
         tensor = schema.TensorT()
         tensor.name = name
         tensor.type = options.tensor_type(value.dtype)
-        tensor.shape = [_written(s) for s in value.shape]
+        tensor.shape = [dims.smallest(s) for s in value.shape]
         if any(not isinstance(s, int) for s in value.shape):
             tensor.shapeSignature = [s if isinstance(s, int) else -1 for s in value.shape]
         tensor.hasRank = True
@@ -219,10 +219,6 @@ def _blocks(q: Quantization, scales: int) -> Any:
     record.detailsType = schema.QuantizationDetails.BlockwiseQuantization
     record.details, record.quantizedDimension = details, q.axis
     return record
-
-
-def _written(size: Size) -> int:
-    return size if isinstance(size, int) else 1
 
 
 def _tensor_maps(names: Sequence[str], tensors: Sequence[int]) -> list[Any]:

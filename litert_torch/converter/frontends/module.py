@@ -10,6 +10,7 @@ from typing import Any, Literal
 import torch
 import torch.export._trace  # what torch.export imports on its first call: half a second, 170 MB
 from torch.export import ExportedProgram
+from torch.utils import _pytree as pytree
 
 from litert_torch.converter.frontends.recurrent_shapes import recurrent_shapes
 from litert_torch.converter.signature import Signature
@@ -46,15 +47,33 @@ def export(signature: Signature, strict: Strictness = False) -> ExportedProgram:
 
 
 def _export(signature: Signature, strict: bool) -> ExportedProgram:
+    args, kwargs = _told_apart((signature.args, signature.kwargs), signature.module)
     with torch.no_grad(), recurrent_shapes(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.export.export(
             signature.module,
-            signature.args,
-            signature.kwargs,
+            args,
+            kwargs,
             dynamic_shapes=signature.dynamic_shapes,
             strict=strict,
         )
+
+
+def _told_apart(samples: Any, module: torch.nn.Module) -> Any:
+    """The samples, each a tensor of its own: torch.export takes one given twice for one input."""
+    seen = {id(t) for t in (*module.parameters(), *module.buffers())}
+
+    def apart(leaf: Any) -> Any:
+        if not isinstance(leaf, torch.Tensor):
+            return leaf
+        if id(leaf) in seen:
+            leaf = leaf.detach()
+        seen.add(id(leaf))
+        kept.append(leaf)
+        return leaf
+
+    kept: list[torch.Tensor] = []  # so that no later tensor has the id of one before
+    return pytree.tree_map(apart, samples)
 
 
 @contextmanager

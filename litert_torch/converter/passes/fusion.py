@@ -71,6 +71,8 @@ def fold_scale(s: Sweep, op: Op) -> Value | None:
 
     before: mul(conv_2d(x, w, b), c)
     after:  conv_2d(x, w * c, b * c)
+
+    Weights that are also an embedding's table stay as they are, and so stay one tensor.
     """
     found = _after_weighted(s, op, ("MUL", "DIV"))
     if found is None:
@@ -85,6 +87,8 @@ def fold_scale(s: Sweep, op: Op) -> Value | None:
     bias = maker.inputs[place.bias] if len(maker.inputs) > place.bias else None
     assert weights is not None
     assert weights.const is not None
+    if is_looked_up(s, weights.const):
+        return None
     inputs = list(maker.inputs)
     inputs[place.weights] = const(_scaled(weights.const, c, place.axis))
     if bias is not None and bias.const is not None:
@@ -142,6 +146,13 @@ def _after_weighted(s: Sweep, op: Op, kinds: Sequence[str]) -> tuple[Op, Constan
         c.const.size == 1 or c.const.shape[-1] == c.const.size
     )
     return (maker, c.const) if per_channel and op.output.shape == x.shape else None
+
+
+def is_looked_up(s: Sweep, weights: Constant) -> bool:
+    """Whether an op before takes rows of these weights by index."""
+    tables = (op.inputs for op in s.done if op.kind in {"EMBEDDING_LOOKUP", "GATHER"})
+    constants = (v.const for inputs in tables for v in inputs if v is not None)
+    return any(c is not None and c.key == weights.key for c in constants)
 
 
 def _scaled(weights: Constant, c: Constant, axis: int) -> Constant:

@@ -1,7 +1,7 @@
 """Operands that an op can take as they were before some other op."""
 
 from litert_torch.converter import litert_ops as tfl
-from litert_torch.converter.dims import broadcast, same_shape
+from litert_torch.converter.dims import broadcast
 from litert_torch.converter.ir import Op, Value
 from litert_torch.converter.passes import Sweep
 from litert_torch.converter.passes.transposes import operand, permutation
@@ -44,7 +44,7 @@ def drop_broadcast(s: Sweep, op: Op) -> Value | None:
     if len(inputs) != len(op.inputs) or inputs == op.inputs:
         return None
     try:
-        kept = same_shape(broadcast(*(v.shape for v in inputs)), op.output.shape)
+        kept = broadcast(*(v.shape for v in inputs)) == op.output.shape
     except UnsupportedCaseError:
         return None
     return s.graph.emit(op.kind, inputs, op.output.type, **op.attrs) if kept else None

@@ -73,6 +73,10 @@ def zero_padding_for_max(s: Sweep, op: Op) -> Value | None:
     filler = _constant(padded.producer.inputs[2])
     if filler is None or filler.reshape(-1)[0] > np.finfo(np.float32).min:
         return None
+    pads = _constant(padded.producer.inputs[1])
+    window = [1, op.attrs["filterHeight"], op.attrs["filterWidth"], 1]
+    if pads is None or any(max(p) >= size for p, size in zip(pads, window, strict=True)):
+        return None  # some window would see nothing but padding
     zeros = s.graph.emit("PAD", [x, padded.producer.inputs[1]], padded.type)
     return s.graph.emit(op.kind, [zeros], op.output.type, **op.attrs)
 

@@ -6,6 +6,7 @@ from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.constants import Array, Constant
 from litert_torch.converter.ir import Op, Value, const, retyped
 from litert_torch.converter.passes import Sweep
+from litert_torch.converter.passes.fusion import is_looked_up
 from litert_torch.converter.passes.transposes import operand
 
 
@@ -18,7 +19,7 @@ def scale_into_product(s: Sweep, op: Op) -> Value | None:
     Weights that are also an embedding's table stay as they are, and so stay one tensor.
     """
     found = _columns_before(s, op, "MUL")
-    if found is None or _is_looked_up(s, found[2]):
+    if found is None or is_looked_up(s, found[2]):
         return None
     x, c, weights = found
     scaled = weights.derive("columns times", lambda w, f: w * f.reshape(-1), c)
@@ -66,13 +67,6 @@ def _columns_before(s: Sweep, op: Op, kind: str) -> tuple[Value, Constant, Const
     width = weights.const.shape[1]
     per_column = c.const.size == 1 or (c.const.size == width and c.const.shape[-1] == width)
     return (x, c.const, weights.const) if per_column and x.shape == y.shape else None
-
-
-def _is_looked_up(s: Sweep, weights: Constant) -> bool:
-    """Whether an op before takes rows of these weights by index."""
-    tables = (op.inputs for op in s.done if op.kind in {"EMBEDDING_LOOKUP", "GATHER"})
-    constants = (v.const for inputs in tables for v in inputs if v is not None)
-    return any(c is not None and c.key == weights.key for c in constants)
 
 
 def _is_weighted_product(op: Op, x: Value) -> bool:

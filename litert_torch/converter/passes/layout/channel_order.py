@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from litert_torch.converter import litert_ops as tfl
+from litert_torch.converter.dims import is_static
 from litert_torch.converter.ir import Graph, Op, Value, const
 from litert_torch.converter.passes.layout.rules import CHANNEL_SHUFFLE
 
@@ -60,7 +61,8 @@ class _Folder:
         if x is None or x not in self.shuffled or not self._takes_any_order(op):
             return False
         runs = _runs(self.channels[x])
-        if len(runs) > _MOST_RUNS:
+        is_read_twice = len(set(self.channels[x])) < len(self.channels[x])
+        if len(runs) > _MOST_RUNS or is_read_twice:
             return False
         order = _order(self.channels[x], runs)
         y = self._on_runs(op, runs, order)
@@ -74,6 +76,8 @@ class _Folder:
         """Note the channels of an op that only rearranges them."""
         last = op.output.rank - 1
         x = op.inputs[0] if op.inputs else None
+        if not is_static(v.shape[-1] for v in (*op.inputs, *op.outputs) if v and v.rank):
+            return
         if op.kind == CHANNEL_SHUFFLE and op.attrs["axis"] == last:
             before = self._of(x)
             order = np.arange(len(before)).reshape(op.attrs["groups"], -1).T.reshape(-1)

@@ -23,9 +23,10 @@ def _shuffle(s: Sweep, op: Op) -> Value | None:
     inner = split.output.shape
     if perm != [0, 2, 1, *range(3, x.rank + 1)] or op.output.shape != x.shape:
         return None
-    if inner[0] != x.shape[0] or inner[3:] != x.shape[2:]:
+    groups = inner[1]
+    if inner[0] != x.shape[0] or inner[3:] != x.shape[2:] or not isinstance(groups, int):
         return None
-    return s.graph.emit(CHANNEL_SHUFFLE, [x], x.type, groups=int(inner[1]), axis=1)
+    return s.graph.emit(CHANNEL_SHUFFLE, [x], x.type, groups=groups, axis=1)
 
 
 def _producer(op: Op | None, kind: str) -> Op | None:
