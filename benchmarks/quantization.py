@@ -42,7 +42,9 @@ TEXT_RECIPES = (
     "dynamic_wi4_afp32",
     "dynamic_wi4b32_afp32",
     "dynamic_wi4b32_afp32 gptq",
+    "dynamic_wi8_afp32 smoothed",
     "static_wi8_ai8",
+    "static_wi8_ai8 smoothed",
     "static_wi8_ai16",
 )
 
@@ -123,14 +125,16 @@ def sentences(tokenizer, count):
 
 
 def recipe_of(text, calibration):
-    """A recipe of "name", "name observer" or "name algorithm"."""
+    """A recipe of "name", or "name" and an observer, "gptq" or "smoothed"."""
     name, _, option = text.partition(" ")
-    data = calibration if name.startswith("static") or option == "gptq" else None
-    if option != "gptq":
-        return Recipe.named(name, calibration=data, observer=option or "min_max")
-    recipe = Recipe.named(name, calibration=data)
-    rules = tuple(dataclasses.replace(r, algorithm=option) for r in recipe.rules)
-    return dataclasses.replace(recipe, rules=rules)
+    if option == "smoothed":
+        return Recipe.named(name, calibration=calibration).smoothed()
+    if option == "gptq":
+        recipe = Recipe.named(name, calibration=calibration)
+        rules = tuple(dataclasses.replace(r, algorithm=option) for r in recipe.rules)
+        return dataclasses.replace(recipe, rules=rules)
+    data = calibration if name.startswith("static") else None
+    return Recipe.named(name, calibration=data, observer=option or "min_max")
 
 
 def outputs(content, samples):
@@ -228,7 +232,7 @@ def main():
     arguments = parser.parse_args()
     warnings.filterwarnings("ignore")
     text = report(arguments)
-    print(text)
+    print(text, flush=True)
     if arguments.write:
         page = arguments.write.read_text()
         before, after = page.split(BEGIN)[0], page.split(END)[1]

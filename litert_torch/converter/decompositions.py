@@ -110,7 +110,7 @@ def _trace(
 
 
 def _mutable(tree: Any) -> Any:
-    """Torch.fx's lists and dicts as plain ones, which some decompositions change."""
+    """torch.fx's lists and dicts as plain ones, which some decompositions change."""
     if isinstance(tree, dict):
         return {k: _mutable(v) for k, v in tree.items()}
     if isinstance(tree, list):

@@ -9,7 +9,7 @@ thought about dynamic sizes fails loudly and is never right for one size only.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from litert_torch.errors import UnsupportedCaseError
@@ -103,11 +103,11 @@ def static(shape: Iterable[Size]) -> tuple[int, ...]:
     return tuple(int(s) for s in shape)
 
 
-def smallest(value: Size) -> int:
-    """The size where every dynamic one is 1: what a tensor has until its model is resized."""
+def smallest(value: Size, bounds: Mapping[Any, int]) -> int:
+    """What a tensor has until its model is resized: symbols are at their bounds, or else 1."""
     if isinstance(value, int):
         return value
-    found = value.expr.subs(dict.fromkeys(value.expr.free_symbols, 1))
+    found = value.expr.subs({s: bounds.get(s, 1) for s in value.expr.free_symbols})
     return max(1, int(found)) if found.is_Integer else 1
 
 

@@ -38,7 +38,7 @@ class Source:
     @property
     def line(self) -> str:
         """The innermost frame outside torch, as 'file:line'; empty when unknown."""
-        frames = re.findall(r'File "([^"]+)", line (\d+)', self.trace)
+        frames = re.findall(r'File "([^"<]+)", line (\d+)', self.trace)  # "<..." is generated code
         own = [f for f in frames if "/torch/" not in f[0].replace("\\", "/")] or frames
         return ":".join(own[-1]) if own else ""
 
@@ -155,6 +155,7 @@ class Graph:
     input_names: list[str] = field(default_factory=list)
     output_names: list[str] = field(default_factory=list)
     source: Source = Source()
+    least_sizes: dict[Any, int] = field(default_factory=dict)  # of the symbols in dynamic sizes
 
     def emit_many(
         self, kind: str, inputs: Sequence[Value | None], types: Sequence[TensorType], **attrs: Any

@@ -58,7 +58,7 @@ def lower(
     if variables is None:
         variables = Variables()
         variables.declare(program)
-    graph = Graph(name=name)
+    graph = Graph(name=name, least_sizes=_least_sizes(program))
     state = _Lowering(graph, lowers.all())  # again: torchvision may be loaded by now
     state.variables = variables
     state.require_lowerings(program)
@@ -69,6 +69,12 @@ def lower(
     graph.remove_dead_ops()
     graph.verify()
     return graph
+
+
+def _least_sizes(program: ExportedProgram) -> dict[Any, int]:
+    """The lower bound of each symbol in a dynamic size, where it is more than 1."""
+    ranges = program.range_constraints.items()
+    return {symbol: int(r.lower) for symbol, r in ranges if r.lower.is_Integer and r.lower > 1}
 
 
 class _Lowering:
@@ -203,15 +209,11 @@ class _Lowering:
             if folded is not None:
                 return folded
         args = pytree.tree_map_only(torch.fx.GraphModule, self._body, args)
-        if _reads_memory(node):
-            raise UnsupportedCaseError(
-                f"{target} at {self.graph.source} reads the memory of a tensor that is itself a "
-                "view: use slicing, or take .contiguous() first"
-            )
         table = table_for(node, self.table)
         if not (isinstance(target, HigherOrderOperator) and target in table):
             args, kwargs = folding.as_values((args, kwargs), compute_dtype)
         try:
+            _require_own_memory(node)
             if target in table:
                 result = table[target](self.graph, *args, **kwargs)
             else:
@@ -288,8 +290,15 @@ def table_for(node: torch.fx.Node, table: Mapping[AtenOp, Lowering]) -> Mapping[
     return table
 
 
+def _require_own_memory(node: torch.fx.Node) -> None:
+    """Refuse as_strided of a view, whose memory holds other elements than the tensor."""
+    if _reads_memory(node):
+        raise UnsupportedCaseError(
+            "reads the memory of a tensor that is a view: use slicing, or .contiguous() first"
+        )
+
+
 def _reads_memory(node: torch.fx.Node) -> bool:
-    """An as_strided of a view, whose memory holds other elements than the tensor."""
     if not isinstance(node.target, OpOverload) or "as_strided" not in node.target._schema.name:
         return False
     fake = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) else None
@@ -311,7 +320,7 @@ def is_size(node: torch.fx.Node) -> bool:
     )
 
 
-_ASSERTIONS = ("_assert", "sym_constrain_range", "_assert_scalar", "_assert_tensor_metadata")
+_ASSERTIONS = ("_assert", "sym_constrain_range", "_linalg_check_errors")
 
 
 def is_assertion(node: torch.fx.Node) -> bool:

@@ -49,6 +49,7 @@ class Tapped:
             name=graph.name,
             input_names=graph.input_names,
             output_names=list(self._names.values()),
+            least_sizes=graph.least_sizes,
         )
         self._model: LiteRTModel | None = None
         if self._names:

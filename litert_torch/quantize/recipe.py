@@ -189,7 +189,12 @@ class Recipe:
         """The rules as JSON; `from_json` reads them back."""
         from litert_torch.quantize import recipe_files
 
-        return recipe_files.to_json(self.rules, self.observer)
+        settings = {
+            "observer": self.observer,
+            "least_sqnr": self.least_sqnr,
+            "smoothing": self.smoothing,
+        }
+        return recipe_files.to_json(self.rules, settings)
 
     @classmethod
     def from_json(cls, text: str, *, calibration: Calibration | None = None) -> Recipe:
@@ -200,8 +205,8 @@ class Recipe:
         """
         from litert_torch.quantize import recipe_files
 
-        rules, observer = recipe_files.from_json(text)
-        return cls(rules, calibration, observer)
+        rules, settings = recipe_files.from_json(text)
+        return cls(rules, calibration, **settings)
 
 
 def _weights(weights: Weights, compute: Compute, **ops: Weights) -> Callable[[], tuple[Rule, ...]]:

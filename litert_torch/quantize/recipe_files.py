@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import Any
@@ -14,6 +15,7 @@ from litert_torch.quantize.schemes import Weights
 
 _FORMAT = "litert_torch recipe"
 _VERSION = 1
+_SETTINGS = ("observer", "least_sqnr", "smoothing")
 
 _ALGORITHMS = {
     "min_max_uniform_quantize": "min_max",
@@ -27,16 +29,17 @@ _ALGORITHMS = {
 _OPERATIONS = {"*": None, "CONV_2D_TRANSPOSE": "TRANSPOSE_CONV"}
 
 
-def to_json(rules: Sequence[Rule], observer: str) -> str:
-    """The rules as JSON text; what has its default value is left out."""
+def to_json(rules: Sequence[Rule], settings: Mapping[str, Any]) -> str:
+    """The rules and what else a recipe has as JSON text; defaults of rules are left out."""
     defaults = asdict(Rule())
     listed = [{k: v for k, v in asdict(r).items() if v != defaults[k]} for r in rules]
-    record = {"format": _FORMAT, "version": _VERSION, "observer": observer, "rules": listed}
-    return json.dumps(record, indent=2)
+    plain = {k: str(v) if v in (math.inf, -math.inf) else v for k, v in settings.items()}
+    record = {"format": _FORMAT, "version": _VERSION, **plain, "rules": listed}
+    return json.dumps(record, indent=2, allow_nan=False)
 
 
-def from_json(text: str) -> tuple[tuple[Rule, ...], str]:
-    """Rules and observer, from our JSON or from a recipe of ai-edge-quantizer.
+def from_json(text: str) -> tuple[tuple[Rule, ...], dict[str, Any]]:
+    """Rules and what else a recipe has, from our JSON or from a recipe of ai-edge-quantizer.
 
     Raises:
         InvalidInputError: the text is neither, or asks for what we do not have.
@@ -46,13 +49,16 @@ def from_json(text: str) -> tuple[tuple[Rule, ...], str]:
     except json.JSONDecodeError as error:
         raise InvalidInputError(f"the recipe is not JSON: {error}") from error
     if isinstance(data, list):
-        return tuple(_foreign_rule(entry, i) for i, entry in enumerate(data)), "min_max"
+        return tuple(_foreign_rule(entry, i) for i, entry in enumerate(data)), {}
     if not isinstance(data, dict) or data.get("format") != _FORMAT:
         raise InvalidInputError(f'the recipe has no "format": "{_FORMAT}", and is no list of rules')
     if data.get("version") != _VERSION:
         raise InvalidInputError(f"the recipe has version {data.get('version')}, not {_VERSION}")
     rules = tuple(_rule(entry, i) for i, entry in enumerate(data.get("rules", [])))
-    return rules, str(data.get("observer", "min_max"))
+    settings = {k: data[k] for k in _SETTINGS if k in data}
+    if "least_sqnr" in settings:
+        settings["least_sqnr"] = float(settings["least_sqnr"])
+    return rules, settings
 
 
 def _rule(entry: Mapping[str, Any], i: int) -> Rule:

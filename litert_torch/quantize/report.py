@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import json
 import math
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from litert_torch.converter.constants import Array
 from litert_torch.converter.ir import Graph, Value
+from litert_torch.quantize.calibrate import Tapped
+from litert_torch.quantize.calibration_data import Batch, feeds
 from litert_torch.quantize.numerics import cosine, sqnr
 from litert_torch.quantize.weights import restored
 
@@ -75,7 +81,10 @@ class Pairs:
 
 @dataclass(eq=False)
 class Report:
-    """What was done to each graph that a recipe was applied to."""
+    """What was done to each graph that a recipe was applied to.
+
+    It keeps the graphs, hence their weights, as long as it lives.
+    """
 
     entries: list[Entry] = field(default_factory=list)
     pairs: list[Pairs] = field(default_factory=list)
@@ -100,6 +109,23 @@ class Report:
         for pairs in self.pairs:
             for name, want, got in pairs.weights:
                 yield Error.between(name, want.read(), restored(got))
+
+    def activation_errors(self, batch: Batch) -> Iterator[Error]:
+        """The error of each integer activation, accumulated up to it, on one batch of inputs.
+
+        Both models run in LiteRT. Raises InvalidInputError where the batch does not fit.
+        """
+        for pairs in self.pairs:
+            if not pairs.activations:
+                continue
+            (feed,) = feeds([batch], pairs.before)
+            with tempfile.TemporaryDirectory(prefix="litert_torch_") as folder:
+                reals = [v for _, v, _ in pairs.activations]
+                want = Tapped(pairs.before, reals, Path(folder, "before.tflite")).run(feed)
+                integers = [v for _, _, v in pairs.activations]
+                got = Tapped(pairs.after, integers, Path(folder, "after.tflite")).run(feed)
+                for name, real, v in pairs.activations:
+                    yield Error.between(name, want[real], _real(v, got[v]))
 
     def as_dict(self) -> dict[str, Any]:
         """The entries and the totals, for JSON."""
@@ -128,6 +154,13 @@ class Report:
             noise = f"{found[e.name].sqnr:.1f}" if e.name in found else ""
             table.add_row(e.name, e.op, e.form, e.weights, size, noise, e.note)
         return table
+
+
+def _real(v: Value, integers: Array) -> Array:
+    """The numbers that an activation's integers stand for."""
+    q = v.quantization
+    assert q is not None
+    return (integers.astype(np.float32) - q.zero_points.item()) * q.scales.item()
 
 
 def _is_finite(value: Any) -> bool:

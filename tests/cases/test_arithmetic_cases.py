@@ -164,7 +164,8 @@ def test_contractions():
         return (
             torch.einsum("bhqd,bhkd->bhqk", a, b), torch.einsum("bhqd,bhkd->qbk", a, b),
             torch.einsum("bhqd,d->bqh", a, v), a @ v, torch.outer(v, v[:3]),
-            torch.tensordot(a, b, dims=([3], [3])), a[:, None] @ b[:, :, None].transpose(-1, -2)[:, :1],
+            torch.tensordot(a, b, dims=([3], [3])),
+            a[:, None] @ b[:, :, None].transpose(-1, -2)[:, :1],
         )  # fmt: skip
 
     assert_converts(products, random(2, 3, 4, 5), random(2, 3, 6, 5, seed=1), random(5))
@@ -173,10 +174,9 @@ def test_contractions():
 def test_statistics():
     def statistics(x):
         variance, mean = torch.var_mean(x, dim=(-1, 0), correction=2, keepdim=True)
-        return (
-            x.var(1), x.std(unbiased=False), variance, mean, x.amax((0, 2)), x.amin(-1, keepdim=True),
-            x.prod(1), x.mean(), x.sum((0, -1)), x.argmax(), torch.aminmax(x, dim=1).min,
-        )  # fmt: skip
+        spread = x.var(1), x.std(unbiased=False), variance, mean
+        extremes = x.amax((0, 2)), x.amin(-1, keepdim=True), torch.aminmax(x, dim=1).min
+        return *spread, *extremes, x.prod(1), x.mean(), x.sum((0, -1)), x.argmax()
 
     assert_converts(statistics, random(3, 4, 5) + 10)
 

@@ -39,17 +39,10 @@ class Verdict:
 
 def check(name, call, *, export=False):
     """Convert the call, run it in LiteRT and compare it with eager PyTorch."""
-    if any(_is_special(t) for t in call.tensors):
-        return Verdict(NOT_APPLICABLE, LAYOUT)
-    if name.endswith("_backward"):
-        return Verdict(NOT_APPLICABLE, GRADIENT)
-    if name.startswith("jiterator"):
-        return Verdict(NOT_APPLICABLE, NO_CPU)
-    want = call.eager()
-    if not want:
-        return Verdict(NOT_APPLICABLE, NO_TENSOR)
-    if any(_is_special(t) for t in want):
-        return Verdict(NOT_APPLICABLE, LAYOUT)
+    want = [] if name.startswith("jiterator") else call.eager()
+    reason = _not_applicable(name, call, want)
+    if reason:
+        return Verdict(NOT_APPLICABLE, reason)
     try:
         module = conversion.traced(call)
     except Exception as error:
@@ -68,13 +61,24 @@ def check(name, call, *, export=False):
         return Verdict(LOAD, f"{type(error).__name__}: {error}")
 
 
+def _not_applicable(name, call, want):
+    """The reason why no file can be expected, or None."""
+    if name.startswith("jiterator"):
+        return NO_CPU
+    if name.endswith("_backward"):
+        return GRADIENT
+    if any(map(_is_special, (*call.tensors, *want))):
+        return LAYOUT
+    return None if want else NO_TENSOR
+
+
 def _is_special(t):
     return t.layout is not torch.strided or t.is_nested or t.is_quantized
 
 
 def _untraced(name, error):
     kind = type(error).__name__
-    if kind == "DynamicOutputShapeException":
+    if kind == "DynamicOutputShapeException" and name != "nn.functional.ctc_loss":
         return Verdict(NOT_APPLICABLE, DATA_SHAPE)
     if name == "nn.functional.one_hot":  # with num_classes to be found out
         return Verdict(NOT_APPLICABLE, DATA_SHAPE)

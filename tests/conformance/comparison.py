@@ -120,7 +120,7 @@ def _ks_difference(name, g, w):
 
 
 def _excess(a, b):
-    """How far the share of a's elements below a point exceeds that of b's a rounding error later."""
+    """How far the share of a below a point exceeds that of b below it, give or take rounding."""
     later = a + ATOL + RTOL * np.abs(a)
     share = np.searchsorted(a, a, "right") / a.size
     return (share - np.searchsorted(b, later, "right") / b.size).max()

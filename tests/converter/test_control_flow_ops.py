@@ -12,6 +12,7 @@ import litert_torch
 from litert_torch.converter import flatbuffer, passes
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.ir import Graph, TensorType, Value, const
+from litert_torch.errors import UnsupportedOpError
 from tests.op_case import f32, run
 
 
@@ -126,3 +127,14 @@ def test_loop_results_never_overwrite_operands_that_are_still_read(rewrite):
 
 def _there_and_back(g, v):
     return tfl.transpose(g, tfl.transpose(g, v, [1, 0]), [1, 0])
+
+
+def test_an_error_in_a_branch_names_the_users_line():
+    class Eigenvalues(nn.Module):
+        def forward(self, x):
+            return torch.cond(
+                x.sum() > 0, lambda x: torch.linalg.eigvals(x).real * 2, lambda x: x[0] * 2, (x,)
+            )
+
+    with pytest.raises(UnsupportedOpError, match=r"test_control_flow_ops\.py:\d+"):
+        litert_torch.convert(Eigenvalues().eval(), (f32(3, 3),))

@@ -128,9 +128,23 @@ class ShufflesAndJoins(torch.nn.Module):
         return mixed.exp(), torch.cat([y, y * 2], -1)
 
 
+class Narrows(torch.nn.Module):
+    """Of a sequence of one, nothing would be left."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Conv1d(3, 4, 3, padding=1)
+        self.second = torch.nn.Conv1d(4, 5, 2)
+
+    @torch.no_grad()
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
 @pytest.mark.parametrize(
     ("module", "dynamic_shapes", "shapes"),
     [
+        (Narrows(), ({2: torch.export.Dim("length", min=4)},), [[(2, 3, 8)], [(2, 3, 4)]]),
         (Repeats(), ({0: BATCH}, None), [[(3, 4), (1, 4)], [(5, 4), (1, 4)]]),
         (Interleaves(), ({1: 4 * QUARTER},), [[(1, 12, 5)], [(1, 20, 5)]]),
         (ShufflesAndJoins(), (None, {1: BATCH}), [[(2, 4, 3, 3), (2, 7)], [(2, 4, 3, 3), (2, 9)]]),

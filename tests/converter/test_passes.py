@@ -145,6 +145,17 @@ def test_max_pool_padding_is_zero_only_over_non_negative_values(activation, want
     assert want in kinds(assert_passes_keep_results(function, (2, 6, 8, 3)))
 
 
+def test_padding_behind_many_concatenations_is_looked_at_once():
+    def function(g, x):
+        y = tfl.relu(g, x)
+        for _ in range(40):
+            y = tfl.slice(g, tfl.concatenation(g, [y, y], axis=3), [0, 0, 0, 1], x.shape)
+        padded = tfl.pad(g, y, [(0, 0), (1, 1), (1, 1), (0, 0)], float("-inf"))
+        return tfl.max_pool_2d(g, padded, kernel=(3, 3), stride=(2, 2))
+
+    assert "PADV2" not in printed(function, (1, 4, 5, 2), only="zero_padding_for_max")
+
+
 @pytest.mark.parametrize("pads", [[(0, 0), (0, 3), (2, 0), (0, 0)], [(0, 0)] * 3 + [(0, 1)]])
 def test_windows_of_nothing_but_padding_stay_minus_infinity(pads):
     def function(g, x):

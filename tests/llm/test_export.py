@@ -17,6 +17,7 @@ from tests.llm.running import Runner
 
 PROMPT = np.random.default_rng(3).integers(0, 256, 23)
 STEPS = 16
+NEVER = 1 << 20  # no token: generation goes on
 
 
 def export(model, folder, **options):
@@ -29,10 +30,11 @@ def export(model, folder, **options):
 def continued(model, prompt, steps):
     """What transformers itself generates."""
     ids = torch.from_numpy(prompt)[None]
-    endless = GenerationConfig(do_sample=False, max_new_tokens=steps, pad_token_id=0)
-    endless.eos_token_id = None
+    settings = GenerationConfig(
+        do_sample=False, max_new_tokens=steps, pad_token_id=0, eos_token_id=NEVER
+    )
     with torch.no_grad():
-        tokens = model.generate(ids, endless, attention_mask=torch.ones_like(ids))
+        tokens = model.generate(ids, settings, attention_mask=torch.ones_like(ids))
     return tokens[0, len(prompt) :].tolist()
 
 

@@ -1,5 +1,6 @@
 import json
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -80,6 +81,8 @@ def test_json_comes_back():
         .rule(op="ADD", activations="int16")
     )
     assert Recipe.from_json(recipe.to_json()) == recipe
+    other = replace(recipe, observer="mse", least_sqnr=-np.inf).smoothed(0.4)
+    assert Recipe.from_json(other.to_json()) == other
 
 
 @pytest.mark.parametrize(
@@ -185,3 +188,25 @@ def test_zero_channels_stay_zero():
     module.layers[2].bias.data[5] = 0.25
     _, content = converted(module, X, Recipe.named("dynamic_wi4_afp32"))
     np.testing.assert_allclose(run(content, X)[:, 5], 0.25)
+
+
+def test_smoothing_makes_room_for_the_other_channels():
+    module = mlp()
+    with torch.no_grad():
+        module.layers[0].weight[5] *= 200
+        module.layers[0].bias[5] = 50
+        module.layers[1].weight[:, 5] /= 200
+    batches = [samples(5, 64, seed=i) for i in range(4)]
+    recipe = Recipe.named("dynamic_wi8_afp32", calibration=batches)
+    want = eager(module, X)
+    plain, smoothed = (run(converted(module, X, r)[1], X) for r in (recipe, recipe.smoothed()))
+    assert np.square(smoothed - want).sum() < np.square(plain - want).sum() / 4
+    graph, _ = converted(module, X, recipe.smoothed())
+    assert [op.kind for op in graph.ops].count("MUL") == 1
+
+
+def test_smoothing_needs_data_and_a_strength():
+    with pytest.raises(InvalidInputError, match="smoothing needs calibration data"):
+        converted(mlp(), X, Recipe.named("dynamic_wi8_afp32").smoothed())
+    with pytest.raises(InvalidInputError, match="between 0 and 1, not 2"):
+        Recipe().smoothed(2)

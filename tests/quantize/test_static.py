@@ -183,3 +183,13 @@ def test_observers_widen_their_bins():
     low, high = observer.range(DType.INT8)
     assert low == pytest.approx(-10, abs=0.05)
     assert high == pytest.approx(10, abs=0.05)
+
+
+def test_the_report_has_the_error_of_each_activation():
+    module = seeded(Blocks)
+    recipe = Recipe.static(calibration=IMAGES)
+    graph, _ = converted(module, IMAGES[0], recipe)
+    errors = list(recipe.report.activation_errors(IMAGES[1]))
+    assert len(errors) == len([op for op in graph.ops if op.kind not in ("QUANTIZE", "DEQUANTIZE")])
+    assert all(e.sqnr > 20 and e.cosine > 0.99 for e in errors)
+    assert {e.name for e in errors} <= {e.name for e in recipe.report.entries}

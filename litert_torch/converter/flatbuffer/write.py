@@ -7,7 +7,7 @@ flatbuffer vector there, so that every reader of .tflite files finds them; above
 
 import os
 import struct
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from io import BytesIO
 from typing import IO, Any
 
@@ -143,7 +143,7 @@ class _ModelBuilder:
             if value not in values:
                 values[value] = len(record.tensors)
                 label = value.name or name
-                tensor = self._tensor(value, label)
+                tensor = self._tensor(value, label, graph.least_sizes)
                 record.tensors.append(tensor)
                 if value.quantization is not None and value.quantization.block_size is not None:
                     scales = index(_block_scales(value.quantization), f"{label}.scales")
@@ -167,11 +167,11 @@ class _ModelBuilder:
         record.outputs = [index(v, label + s) for v, s in zip(op.outputs, suffix, strict=True)]
         return record
 
-    def _tensor(self, value: Value, name: str) -> Any:
+    def _tensor(self, value: Value, name: str, least_sizes: Mapping[Any, int]) -> Any:
         tensor = schema.TensorT()
         tensor.name = name
         tensor.type = options.tensor_type(value.dtype)
-        tensor.shape = [dims.smallest(s) for s in value.shape]
+        tensor.shape = [dims.smallest(s, least_sizes) for s in value.shape]
         if any(not isinstance(s, int) for s in value.shape):
             tensor.shapeSignature = [s if isinstance(s, int) else -1 for s in value.shape]
         tensor.hasRank = True

@@ -94,21 +94,21 @@ def cast(g: Graph, x: Value, dtype: DType | str) -> Value:
 
 
 def gelu(g: Graph, x: Value, *, approximate: bool = False) -> Value:
-    """X * Phi(x); with `approximate`, by tanh."""
+    """x * Phi(x); with `approximate`, by tanh."""
     return g.emit("GELU", [x], x.type, approximate=approximate)
 
 
 def leaky_relu(g: Graph, x: Value, *, alpha: float) -> Value:
-    """X where positive, else alpha * x."""
+    """x where positive, else alpha * x."""
     return g.emit("LEAKY_RELU", [x], x.type, alpha=alpha)
 
 
 def prelu(g: Graph, x: Value, alpha: Value) -> Value:
-    """X where positive, else alpha * x with a constant alpha that broadcasts to x."""
+    """x where positive, else alpha * x with a constant alpha that broadcasts to x."""
     return g.emit("PRELU", [x, alpha], x.type)
 
 
 def select_v2(g: Graph, condition: Value, x: Value, y: Value) -> Value:
-    """X where the condition holds, else y; all three broadcast."""
+    """x where the condition holds, else y; all three broadcast."""
     shape = dims.broadcast(condition.shape, x.shape, y.shape)
     return g.emit("SELECT_V2", [condition, x, y], TensorType(shape, x.dtype))

@@ -9,7 +9,7 @@ from litert_torch.converter.litert_ops.movement import shape_value
 
 
 def dynamic_update_slice(g: Graph, x: Value, update: Value, begin: Value) -> Value:
-    """X with `update` written at the run-time int32 vector `begin`."""
+    """x with `update` written at the run-time int32 vector `begin`."""
     return g.emit("DYNAMIC_UPDATE_SLICE", [x, update, begin], x.type)
 
 

@@ -11,7 +11,7 @@ INT32 = DType.INT32
 
 
 def broadcast_to(g: Graph, x: Value, shape: Sequence[Size]) -> Value:
-    """X repeated along axes of size 1 to `shape`."""
+    """x repeated along axes of size 1 to `shape`."""
     if tuple(shape) == x.shape:
         return x
     return g.emit("BROADCAST_TO", [x, shape_value(g, shape)], retyped(x, shape=tuple(shape)))
@@ -47,7 +47,7 @@ def depth_to_space(g: Graph, x: Value, *, block_size: int) -> Value:
 
 
 def expand_dims(g: Graph, x: Value, axis: int) -> Value:
-    """X with an axis of size 1 inserted at `axis`: a RESHAPE, which delegates take."""
+    """x with an axis of size 1 inserted at `axis`: a RESHAPE, which delegates take."""
     axis %= x.rank + 1
     return reshape(g, x, (*x.shape[:axis], 1, *x.shape[axis:]))
 
@@ -58,7 +58,7 @@ def fill(g: Graph, shape: Sequence[Size], value: Value) -> Value:
 
 
 def mirror_pad(g: Graph, x: Value, pads: Sequence[tuple[int, int]], *, symmetric: bool) -> Value:
-    """X with reflected borders; `symmetric` repeats the edge element."""
+    """x with reflected borders; `symmetric` repeats the edge element."""
     shape = tuple(s + a + b for s, (a, b) in zip(x.shape, pads, strict=True))
     paddings = const([list(p) for p in pads], INT32)
     return g.emit("MIRROR_PAD", [x, paddings], retyped(x, shape=shape), mode=int(symmetric))
@@ -75,7 +75,7 @@ def pack(g: Graph, values: Sequence[Value], *, axis: int) -> Value:
 def pad(
     g: Graph, x: Value, pads: Sequence[tuple[Size, Size]], value: float | int | bool = 0
 ) -> Value:
-    """X with (before, after) elements of `value` added on each axis."""
+    """x with (before, after) elements of `value` added on each axis."""
     if all(p == (0, 0) for p in pads):
         return x
     shape = tuple(s + a + b for s, (a, b) in zip(x.shape, pads, strict=True))
@@ -108,7 +108,7 @@ def reshape(g: Graph, x: Value, shape: Sequence[Size]) -> Value:
 
 
 def reverse_v2(g: Graph, x: Value, axes: Sequence[int]) -> Value:
-    """X back to front along `axes`."""
+    """x back to front along `axes`."""
     return g.emit("REVERSE_V2", [x, const(list(axes), INT32)], x.type)
 
 
@@ -179,7 +179,7 @@ def strided_slice(
 
 
 def tile(g: Graph, x: Value, multiples: Sequence[Size]) -> Value:
-    """X repeated multiples[i] times along axis i."""
+    """x repeated multiples[i] times along axis i."""
     shape = tuple(s * m for s, m in zip(x.shape, multiples, strict=True))
     return g.emit("TILE", [x, shape_value(g, multiples)], retyped(x, shape=shape))
 

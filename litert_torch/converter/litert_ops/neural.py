@@ -45,7 +45,7 @@ def conv_2d(
     dilation: Pair = (1, 1),
     padding: int = VALID,
 ) -> Value:
-    """X [N,H,W,C] with filter [O,KH,KW,C/groups]; kernels need a bias, so none is zeros."""
+    """x [N,H,W,C] with filter [O,KH,KW,C/groups]; kernels need a bias, so none is zeros."""
     out, kh, kw, _ = dims.static(filter.shape)
     n, h, w, _ = x.shape
     shape = (
@@ -77,7 +77,7 @@ def depthwise_conv_2d(
     dilation: Pair = (1, 1),
     padding: int = VALID,
 ) -> Value:
-    """X [N,H,W,C] with filter [1,KH,KW,C*multiplier]."""
+    """x [N,H,W,C] with filter [1,KH,KW,C*multiplier]."""
     _, kh, kw, out = dims.static(filter.shape)
     n, h, w, c = x.shape
     shape = (
@@ -110,7 +110,7 @@ def conv_3d(
     dilation: Sequence[int] = (1, 1, 1),
     padding: int = VALID,
 ) -> Value:
-    """X [N,D,H,W,C] with filter [KD,KH,KW,C,O]."""
+    """x [N,D,H,W,C] with filter [KD,KH,KW,C,O]."""
     *kernel, _, out = dims.static(filter.shape)
     spatial = (
         window_output(s, k, st, d, padding)
@@ -142,7 +142,7 @@ def transpose_conv(
     stride: Pair,
     padding: int = VALID,
 ) -> Value:
-    """X [N,H,W,C] with filter [O,KH,KW,C] to [N, *output, O]."""
+    """x [N,H,W,C] with filter [O,KH,KW,C] to [N, *output, O]."""
     from litert_torch.converter.litert_ops.movement import shape_value
 
     shape = (x.shape[0], *output, filter.shape[0])
@@ -161,7 +161,7 @@ def transpose_conv(
 
 
 def fully_connected(g: Graph, x: Value, weights: Value, bias: Value | None) -> Value:
-    """X [..., K] times weights [N, K] transposed, plus bias [N]."""
+    """x [..., K] times weights [N, K] transposed, plus bias [N]."""
     return g.emit(
         "FULLY_CONNECTED",
         [x, weights, bias],

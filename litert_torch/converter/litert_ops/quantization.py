@@ -7,7 +7,7 @@ from litert_torch.converter.ir import Graph, Quantization, Value, retyped
 
 
 def quantize(g: Graph, x: Value, dtype: DType, quantization: Quantization) -> Value:
-    """X as integers: round(x / scale) + zero point, saturated to `dtype`."""
+    """x as integers: round(x / scale) + zero point, saturated to `dtype`."""
     y = g.emit("QUANTIZE", [x], retyped(x, dtype=dtype))
     y.quantization = quantization
     return y

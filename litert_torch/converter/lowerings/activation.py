@@ -21,19 +21,19 @@ _EXACT_SOFTPLUS = 15  # from here on softplus(x) is x in float32
 
 @lowers(aten.relu.default)
 def relu(g: Graph, x: Value) -> Value:
-    """X where positive, else 0."""
+    """x where positive, else 0."""
     return clamp(g, x, 0)
 
 
 @lowers(aten.relu6.default)
 def relu6(g: Graph, x: Value) -> Value:
-    """X within 0 and 6."""
+    """x within 0 and 6."""
     return clamp(g, x, 0, 6)
 
 
 @lowers(aten.hardtanh.default)
 def hardtanh(g: Graph, x: Value, min_val: float = -1, max_val: float = 1) -> Value:
-    """X within its bounds, in x's dtype."""
+    """x within its bounds, in x's dtype."""
     return tfl.cast(g, clamp(g, x, min_val, max_val), x.dtype)
 
 
@@ -51,19 +51,19 @@ def tanh(g: Graph, x: Value) -> Value:
 
 @lowers(aten.gelu.default)
 def gelu(g: Graph, x: Value, approximate: str = "none") -> Value:
-    """X * Phi(x), by erf ("none") or by tanh ("tanh")."""
+    """x * Phi(x), by erf ("none") or by tanh ("tanh")."""
     return tfl.gelu(g, x, approximate=approximate == "tanh")
 
 
 @lowers(aten.silu.default)
 def silu(g: Graph, x: Value) -> Value:
-    """X * sigmoid(x)."""
+    """x * sigmoid(x)."""
     return tfl.mul(g, x, tfl.logistic(g, x))
 
 
 @lowers(aten.mish.default)
 def mish(g: Graph, x: Value) -> Value:
-    """X * tanh(softplus(x)) = x * n / (n + 2) with n = e * (e + 2), e = exp(x).
+    """x * tanh(softplus(x)) = x * n / (n + 2) with n = e * (e + 2), e = exp(x).
 
     From exp(20) on the fraction is 1 in float32, so larger x, whose n would overflow, are cut.
     """
@@ -80,7 +80,7 @@ def hardsigmoid(g: Graph, x: Value) -> Value:
 
 @lowers(aten.hardswish.default)
 def hardswish(g: Graph, x: Value) -> Value:
-    """X * relu6(x + 3) / 6."""
+    """x * relu6(x + 3) / 6."""
     return tfl.hard_swish(g, x)
 
 
@@ -101,13 +101,13 @@ def selu(g: Graph, x: Value) -> Value:
 
 @lowers(aten.celu.default)
 def celu(g: Graph, x: Value, alpha: float = 1.0) -> Value:
-    """X where positive, else alpha * (exp(x / alpha) - 1)."""
+    """x where positive, else alpha * (exp(x / alpha) - 1)."""
     return elu(g, x, alpha, 1, 1 / alpha)
 
 
 @lowers(aten.leaky_relu.default)
 def leaky_relu(g: Graph, x: Value, negative_slope: float = 0.01) -> Value:
-    """X where positive, else negative_slope * x."""
+    """x where positive, else negative_slope * x."""
     return tfl.leaky_relu(g, x, alpha=float(negative_slope))
 
 
@@ -130,7 +130,7 @@ def rrelu(
 
 @lowers(aten.prelu.default)
 def prelu(g: Graph, x: Value, weight: Value) -> Value:
-    """X where positive, else weight * x, with one weight in all or one a channel (axis 1)."""
+    """x where positive, else weight * x, with one weight in all or one a channel (axis 1)."""
     if x.rank > 1 and dims.numel(weight.shape) != 1:
         weight = tfl.reshape(g, weight, (weight.shape[0], *(1,) * (x.rank - 2)))
     return prelu_kernel(g, x, weight)
@@ -183,13 +183,13 @@ def hardshrink(g: Graph, x: Value, lambd: float = 0.5) -> Value:
 
 @lowers(aten.softshrink.default)
 def softshrink(g: Graph, x: Value, lambd: float = 0.5) -> Value:
-    """X moved by lambd towards 0, and 0 within."""
+    """x moved by lambd towards 0, and 0 within."""
     return tfl.sub(g, x, clamp(g, x, -lambd, lambd))
 
 
 @lowers(aten.threshold.default)
 def threshold(g: Graph, x: Value, threshold: float, value: float) -> Value:
-    """X where above the threshold, else `value`."""
+    """x where above the threshold, else `value`."""
     if threshold == value == 0:
         return relu(g, x)
     return tfl.select_v2(g, tfl.less_equal(g, x, number(x, threshold)), number(x, value), x)

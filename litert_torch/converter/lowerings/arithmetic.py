@@ -37,7 +37,7 @@ def number(x: Value, value: float) -> Value:
 
 
 def scaled(g: Graph, x: Value, factor: float) -> Value:
-    """X times a number that is often 1."""
+    """x times a number that is often 1."""
     return x if factor == 1 else tfl.mul(g, x, number(x, factor))
 
 
@@ -50,7 +50,7 @@ def _arithmetic(g: Graph, emit: _Binary, x: Operand, y: Operand) -> Value:
 
 @lowers(aten.add.Tensor, aten.add.Scalar)
 def add(g: Graph, x: Operand, other: Operand, alpha: float = 1) -> Value:
-    """X + alpha * other."""
+    """x + alpha * other."""
     if alpha == 1:
         return _arithmetic(g, tfl.add, x, other)
     return computed(g, lambda g, x, y: tfl.add(g, x, scaled(g, y, alpha)), x, other)
@@ -58,7 +58,7 @@ def add(g: Graph, x: Operand, other: Operand, alpha: float = 1) -> Value:
 
 @lowers(aten.sub.Tensor, aten.sub.Scalar, aten.subtract.Tensor, aten.subtract.Scalar)
 def sub(g: Graph, x: Operand, other: Operand, alpha: float = 1) -> Value:
-    """X - alpha * other."""
+    """x - alpha * other."""
     return computed(g, lambda g, x, y: tfl.sub(g, x, scaled(g, y, alpha)), x, other)
 
 
@@ -70,7 +70,7 @@ def rsub(g: Graph, x: Operand, other: Operand, alpha: float = 1) -> Value:
 
 @lowers(aten.mul.Tensor, aten.mul.Scalar, aten.multiply.Tensor, aten.multiply.Scalar)
 def mul(g: Graph, x: Operand, other: Operand) -> Value:
-    """X * other."""
+    """x * other."""
     return _arithmetic(g, tfl.mul, x, other)
 
 
@@ -106,7 +106,7 @@ def _ignoring_nan(g: Graph, emit: _Binary, x: Value, y: Value) -> Value:
 
 @lowers(aten.clamp.default, aten.clamp.Tensor, aten.clip.default, aten.clip.Tensor)
 def clamp(g: Graph, x: Value, min: Operand = None, max: Operand = None) -> Value:
-    """X within its bounds; `max` wins where they cross."""
+    """x within its bounds; `max` wins where they cross."""
     dtype = result_dtype(*(v for v in (x, min, max) if v is not None))
     if dtype.is_float and not isinstance(min, Value) and not isinstance(max, Value):
         return bounded(g, as_float(g, x), min, max)
@@ -119,18 +119,18 @@ def clamp(g: Graph, x: Value, min: Operand = None, max: Operand = None) -> Value
 
 @lowers(aten.clamp_min.default, aten.clamp_min.Tensor)
 def clamp_min(g: Graph, x: Value, min: Operand) -> Value:
-    """X, or `min` where that is larger."""
+    """x, or `min` where that is larger."""
     return clamp(g, x, min)
 
 
 @lowers(aten.clamp_max.default, aten.clamp_max.Tensor)
 def clamp_max(g: Graph, x: Value, max: Operand) -> Value:
-    """X, or `max` where that is smaller."""
+    """x, or `max` where that is smaller."""
     return clamp(g, x, None, max)
 
 
 def bounded(g: Graph, x: Value, low: Operand, high: Operand) -> Value:
-    """X of float32 within numbers; NaN stays NaN, which LiteRT keeps in a second operand only."""
+    """x of float32 within numbers; NaN stays NaN, which LiteRT keeps in a second operand only."""
     if (low, high) == (-1, 1):
         return tfl.relu_n1_to_1(g, x)
     if (low, high) == (0, 6):
@@ -171,7 +171,7 @@ def _sign(g: Graph, x: Value) -> Value:
 
 @lowers(aten.addcmul.default)
 def addcmul(g: Graph, x: Value, tensor1: Value, tensor2: Value, value: float = 1) -> Value:
-    """X + value * tensor1 * tensor2."""
+    """x + value * tensor1 * tensor2."""
     return computed(
         g,
         lambda g, x, a, b: tfl.add(g, x, scaled(g, tfl.mul(g, a, b), value)),
@@ -183,14 +183,14 @@ def addcmul(g: Graph, x: Value, tensor1: Value, tensor2: Value, value: float = 1
 
 @lowers(aten.addcdiv.default)
 def addcdiv(g: Graph, x: Value, tensor1: Value, tensor2: Value, value: float = 1) -> Value:
-    """X + value * tensor1 / tensor2, of floats."""
+    """x + value * tensor1 / tensor2, of floats."""
     quotient = tfl.div(g, as_float(g, tensor1), as_float(g, tensor2))
     return tfl.add(g, as_float(g, x), scaled(g, quotient, value))
 
 
 @lowers(aten.lerp.Scalar, aten.lerp.Tensor)
 def lerp(g: Graph, x: Value, end: Value, weight: Operand) -> Value:
-    """X + weight * (end - x), from the nearer end where the weight is a number."""
+    """x + weight * (end - x), from the nearer end where the weight is a number."""
     if not isinstance(weight, Value) and weight >= 0.5:
         return tfl.sub(g, end, scaled(g, tfl.sub(g, end, x), 1 - weight))
     return tfl.add(g, x, tfl.mul(g, tfl.sub(g, end, x), as_float(g, weight)))

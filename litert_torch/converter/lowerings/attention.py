@@ -142,7 +142,7 @@ def _softmax(g: Graph, scores: Value) -> Value:
 
 
 def _product(g: Graph, x: Value, y: Value, *, adj_y: bool = False) -> Value:
-    """X [..., H, L, K] by y with fewer heads, each for H / heads neighbours, or as many."""
+    """x [..., H, L, K] by y with fewer heads, each for H / heads neighbours, or as many."""
     columns = y.shape[-2] if adj_y else y.shape[-1]
     result = (*x.shape[:-1], columns)
     if _shares_heads(x, y):

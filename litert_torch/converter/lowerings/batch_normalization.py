@@ -128,7 +128,7 @@ def by_statistics(
     variance: Value,
     eps: float,
 ) -> Value:
-    """X * scale + shift with one of each for a channel of x [N, C, ...]."""
+    """x * scale + shift with one of each for a channel of x [N, C, ...]."""
     given = [v for v in (weight, bias, mean, variance) if v is not None]
     if all(v.const is not None for v in given):
         scale, shift = _folded(weight, bias, mean, variance, eps)

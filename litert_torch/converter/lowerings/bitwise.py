@@ -110,7 +110,7 @@ def bitwise_not(g: Graph, x: Value) -> Value:
     aten.__lshift__.Scalar,
 )
 def bitwise_left_shift(g: Graph, x: Operand, other: Operand) -> Value:
-    """X times 2 ** other, for shifts of fewer bits than x has."""
+    """x times 2 ** other, for shifts of fewer bits than x has."""
     return computed(g, _shifted_left, x, other)
 
 
@@ -122,7 +122,7 @@ def bitwise_left_shift(g: Graph, x: Operand, other: Operand) -> Value:
     aten.__rshift__.Scalar,
 )
 def bitwise_right_shift(g: Graph, x: Operand, other: Operand) -> Value:
-    """X over 2 ** other, rounded down, for shifts of fewer bits than x has."""
+    """x over 2 ** other, rounded down, for shifts of fewer bits than x has."""
     return computed(g, _shifted_right, x, other)
 
 

@@ -13,7 +13,7 @@ aten = torch.ops.aten
 
 
 def _cast(g: Graph, x: Value, dtype: torch.dtype | None) -> Value:
-    """X as `dtype`; a float becomes an integer towards zero, and a half type stays float32."""
+    """x as `dtype`; a float becomes an integer towards zero, and a half type stays float32."""
     return x if dtype is None else tfl.cast(g, x, compute_dtype(dtype))
 
 
@@ -111,17 +111,17 @@ def convert_element_type(g: Graph, a: Value, dtype: torch.dtype) -> Value:
     aten.resolve_neg.default,
 )
 def itself(g: Graph, x: Value) -> Value:
-    """X: values in a graph are never written."""
+    """x: values in a graph are never written."""
     return x
 
 
 @lowers(aten.clone.default)
 def clone(g: Graph, x: Value, memory_format: Any = None) -> Value:
-    """X: values in a graph are never written."""
+    """x: values in a graph are never written."""
     return x
 
 
 @lowers(aten.contiguous.default)
 def contiguous(g: Graph, x: Value, memory_format: Any = 0) -> Value:
-    """X: tensors in a file have no strides."""
+    """x: tensors in a file have no strides."""
     return x

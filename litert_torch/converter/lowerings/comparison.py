@@ -104,7 +104,7 @@ def nan_to_num(
 
 @lowers(aten.where.self, aten.where.ScalarOther, aten.where.ScalarSelf, aten.where.Scalar)
 def where(g: Graph, condition: Value, x: Operand, other: Operand) -> Value:
-    """X where the condition holds, else `other`."""
+    """x where the condition holds, else `other`."""
     return tfl.select_v2(g, is_nonzero(g, condition), *promoted(g, x, other))
 
 

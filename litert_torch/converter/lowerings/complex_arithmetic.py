@@ -74,14 +74,14 @@ def product(g: Graph, emit: Product, x: Operand, y: Operand) -> tuple[Value | No
 
 @lowers_complex(aten.mul.Tensor, aten.mul.Scalar, aten.multiply.Tensor)
 def mul(g: Graph, x: Operand, other: Operand) -> ComplexValue:
-    """X * other."""
+    """x * other."""
     shape = dims.broadcast(*(_parts(g, v).shape for v in (x, other)))
     return _complete(g, *product(g, tfl.mul, x, other), shape)
 
 
 @lowers_complex(aten.div.Tensor, aten.div.Scalar, aten.divide.Tensor, aten.true_divide.Tensor)
 def div(g: Graph, x: Operand, other: Operand) -> ComplexValue:
-    """X / other, as x * conj(other) / abs(other)**2, which may overflow beyond 1e19."""
+    """x / other, as x * conj(other) / abs(other)**2, which may overflow beyond 1e19."""
     if not isinstance(other, (ComplexValue, Value)):
         return mul(g, x, 1 / complex(other))
     if isinstance(other, Value):
@@ -108,13 +108,13 @@ def squared_abs(g: Graph, x: ComplexValue) -> Value:
 
 @lowers_complex(aten.square.default)
 def square(g: Graph, x: ComplexValue) -> ComplexValue:
-    """X * x."""
+    """x * x."""
     return mul(g, x, x)
 
 
 @lowers_complex(aten.pow.Tensor_Scalar)
 def pow_scalar(g: Graph, x: ComplexValue, exponent: complex) -> ComplexValue:
-    """X to a whole power, as products."""
+    """x to a whole power, as products."""
     count = int(exponent.real)
     if count != exponent or not 0 < abs(count) <= _MOST_FACTORS:
         raise UnsupportedCaseError(
@@ -129,7 +129,7 @@ def pow_scalar(g: Graph, x: ComplexValue, exponent: complex) -> ComplexValue:
 
 @lowers_complex(aten.matmul.default)
 def matmul(g: Graph, x: Operand, other: Operand) -> ComplexValue:
-    """X @ other."""
+    """x @ other."""
     real, imag = product(g, linear.matmul, x, other)
     known = real if real is not None else imag
     assert known is not None
@@ -138,19 +138,19 @@ def matmul(g: Graph, x: Operand, other: Operand) -> ComplexValue:
 
 @lowers_complex(aten.mm.default)
 def mm(g: Graph, x: Operand, mat2: Operand) -> ComplexValue:
-    """X @ mat2."""
+    """x @ mat2."""
     return matmul(g, x, mat2)
 
 
 @lowers_complex(aten.bmm.default)
 def bmm(g: Graph, x: Operand, mat2: Operand) -> ComplexValue:
-    """X @ mat2."""
+    """x @ mat2."""
     return matmul(g, x, mat2)
 
 
 @lowers_complex(aten.mv.default)
 def mv(g: Graph, x: Operand, vec: Operand) -> ComplexValue:
-    """X @ vec."""
+    """x @ vec."""
     return matmul(g, x, vec)
 
 
@@ -158,7 +158,7 @@ def mv(g: Graph, x: Operand, vec: Operand) -> ComplexValue:
 def linear_(
     g: Graph, x: Operand, weight: ComplexValue, bias: ComplexValue | None = None
 ) -> ComplexValue:
-    """X @ weight.T + bias."""
+    """x @ weight.T + bias."""
     y = matmul(g, x, weight.map(lambda v: linear.swapped(g, v)))
     if bias is None:
         return y

@@ -45,7 +45,7 @@ def polar(g: Graph, abs: Value, angle: Value) -> ComplexValue:
 
 @lowers(aten.real.default, aten.conj.default, aten._conj.default, aten.conj_physical.default)
 def of_real(g: Graph, x: Value) -> Value:
-    """X, which is real already."""
+    """x, which is real already."""
     return x
 
 
@@ -86,7 +86,7 @@ def angle(g: Graph, x: ComplexValue) -> Value:
 
 @lowers_complex(aten.sgn.default)
 def sgn(g: Graph, x: ComplexValue) -> ComplexValue:
-    """X / abs(x), and 0 at 0."""
+    """x / abs(x), and 0 at 0."""
     size = abs_(g, x)
     is_zero = tfl.equal(g, size, const(0.0, DType.FLOAT32))
     divisor = tfl.select_v2(g, is_zero, const(1.0, DType.FLOAT32), size)
@@ -127,7 +127,7 @@ def _dense(x: ComplexValue | complex) -> ComplexValue:
 
 
 def _converted(g: Graph, x: ComplexValue | Value, dtype: torch.dtype | None) -> Any:
-    """X as `dtype`: PyTorch drops the imaginary part on the way to real numbers."""
+    """x as `dtype`: PyTorch drops the imaginary part on the way to real numbers."""
     if dtype is None or dtype.is_complex:
         return as_complex(g, x)
     real = x.real if isinstance(x, ComplexValue) else x

@@ -15,7 +15,7 @@ def mark_tensor(
     is_input: bool,
     attributes: str,
 ) -> Value:
-    """X itself, at the border of a composite."""
+    """x itself, at the border of a composite."""
     return g.emit(
         composites.MARK,
         [x],

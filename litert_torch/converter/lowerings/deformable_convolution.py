@@ -41,7 +41,7 @@ def deform_conv2d(
     offset_groups: Size,
     use_mask: bool,
 ) -> Value:
-    """X [N, C, H, W] with weight [O, C/groups, kh, kw] and offset [N, 2*og*kh*kw, H', W']."""
+    """x [N, C, H, W] with weight [O, C/groups, kh, kw] and offset [N, 2*og*kh*kw, H', W']."""
     batch, channels = x.shape[:2]
     kernel, results = dims.static(weight.shape[2:]), dims.static(offset.shape[2:])
     steps = dims.static((stride_h, stride_w, pad_h, pad_w, dilation_h, dilation_w))

@@ -50,7 +50,7 @@ class Transform:
 
 
 def transformed(g: Graph, x: Parts, transform: Transform) -> Parts:
-    """X [..., size] transformed along the last axis: [..., results]."""
+    """x [..., size] transformed along the last axis: [..., results]."""
     rows = _rows(transform)
     if rows is None:
         return _by_one_matrix(g, x, transform)
@@ -131,7 +131,7 @@ def _by_two_steps(g: Graph, x: Parts, transform: Transform, rows: int) -> Parts:
 
 
 def _turned(g: Graph, x: Parts, transform: Transform, rows: int) -> tuple[Value, Value]:
-    """X [B, columns, rows] times exp(sign * 2 pi i * column * row / size)."""
+    """x [B, columns, rows] times exp(sign * 2 pi i * column * row / size)."""
     columns = transform.size // rows
     turns = np.arange(columns)[:, None] * np.arange(rows)[None]
     angles = transform.sign * 2 * np.pi / transform.size * turns

@@ -26,7 +26,7 @@ _STEPS = 3  # a float32 quotient has 22 good bits or more; three times that exce
     aten.true_divide.Scalar,
 )
 def div(g: Graph, x: Operand, other: Operand) -> Value:
-    """X / other in floats, of integers too; by a power of two as a product, which is as exact."""
+    """x / other in floats, of integers too; by a power of two as a product, which is as exact."""
     x = as_float(g, x)
     if is_power_of_two(other):
         return x if other == 1 else tfl.mul(g, x, number(x, 1 / other))
@@ -62,13 +62,13 @@ def floor_divide(g: Graph, x: Operand, other: Operand) -> Value:
 
 @lowers(aten.remainder.Tensor, aten.remainder.Scalar, aten.remainder.Scalar_Tensor)
 def remainder(g: Graph, x: Operand, other: Operand) -> Value:
-    """X - floor(x / other) * other: the divisor's sign."""
+    """x - floor(x / other) * other: the divisor's sign."""
     return computed(g, _floor_remainder, x, other)
 
 
 @lowers(aten.fmod.Tensor, aten.fmod.Scalar)
 def fmod(g: Graph, x: Operand, other: Operand) -> Value:
-    """X - trunc(x / other) * other: the dividend's sign."""
+    """x - trunc(x / other) * other: the dividend's sign."""
     return computed(g, _trunc_remainder, x, other)
 
 
@@ -90,7 +90,7 @@ def _trunc_remainder(g: Graph, x: Value, y: Value) -> Value:
 
 
 def floor_quotient(g: Graph, x: Value, y: Value) -> Value:
-    """X / y rounded down, of float32, int32 or int64; LiteRT divides no int64."""
+    """x / y rounded down, of float32, int32 or int64; LiteRT divides no int64."""
     if x.dtype == DType.INT32:
         return tfl.floor_div(g, x, y)
     if x.dtype == DType.INT64:

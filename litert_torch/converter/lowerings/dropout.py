@@ -18,14 +18,14 @@ _SELU_LIMIT = -1.7580993408473766  # what SELU gives far below 0
 
 
 def _dropped(g: Graph, x: Value, mask: Value, p: float) -> Value:
-    """X where the float mask is 1, scaled to keep its expected value."""
+    """x where the float mask is 1, scaled to keep its expected value."""
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return tfl.mul(g, tfl.mul(g, x, mask), const(scale, x.dtype))
 
 
 @lowers(aten.dropout.default)
 def dropout(g: Graph, x: Value, p: float, train: bool) -> Value:
-    """X; in training, each element 0 with probability p."""
+    """x; in training, each element 0 with probability p."""
     if not train or p == 0:
         return x
     return _dropped(g, x, kept(g, x.shape, 1 - p), p)
@@ -33,7 +33,7 @@ def dropout(g: Graph, x: Value, p: float, train: bool) -> Value:
 
 @lowers(aten.feature_dropout.default)
 def feature_dropout(g: Graph, x: Value, p: float, train: bool) -> Value:
-    """X [N, C, ...]; in training, each channel 0 with probability p."""
+    """x [N, C, ...]; in training, each channel 0 with probability p."""
     if not train or p == 0:
         return x
     shape = (*x.shape[:2], *[1] * (x.rank - 2))
@@ -42,7 +42,7 @@ def feature_dropout(g: Graph, x: Value, p: float, train: bool) -> Value:
 
 @lowers(aten.native_dropout.default)
 def native_dropout(g: Graph, x: Value, p: float, train: bool | None) -> list[Value]:
-    """X and what is kept of it."""
+    """x and what is kept of it."""
     if train is False or p == 0:
         return [x, filled(g, x.shape, True, DType.BOOL)]
     mask = kept(g, x.shape, 1 - p)
@@ -51,7 +51,7 @@ def native_dropout(g: Graph, x: Value, p: float, train: bool | None) -> list[Val
 
 @lowers(aten.alpha_dropout.default)
 def alpha_dropout(g: Graph, x: Value, p: float, train: bool) -> Value:
-    """X; in training, elements at SELU's limit with probability p, then scaled to keep moments."""
+    """x; in training, elements at SELU's limit with probability p, then scaled to keep moments."""
     return _alpha_dropped(g, x, x.shape, p) if train and p > 0 else x
 
 

@@ -130,7 +130,7 @@ def _factor_step(
 
 
 def substituted(g: Graph, a: Value, b: Value, *, upper: bool, unit: bool) -> Value:
-    """X of a x = b [B, n, m], where a [B, n, n] is triangular; its other triangle is not read."""
+    """x of a x = b [B, n, m], where a [B, n, n] is triangular; its other triangle is not read."""
     n = int(a.shape[1])
     nothing = tfl.mul(g, b, number(0))
     operands = loops.Operands([_unit_rows(n, backwards=upper)], [nothing], [a, b], ())
@@ -152,7 +152,7 @@ def substituted(g: Graph, a: Value, b: Value, *, upper: bool, unit: bool) -> Val
 
 
 def flat_batch(g: Graph, x: Value) -> Value:
-    """X [..., n, m] as [B, n, m]."""
+    """x [..., n, m] as [B, n, m]."""
     batch: Size = 1
     for s in x.shape[:-2]:
         batch = s if batch == 1 else batch * s

@@ -30,9 +30,7 @@ def embedding_renorm(
     """The table x [N, D] with the rows that are named scaled down to `max_norm`."""
     size = vector_norm(g, x, norm_type, [1], True)
     scale = tfl.div(g, tfl.const(max_norm, x.dtype), tfl.add(g, size, tfl.const(1e-7, x.dtype)))
-    named = tfl.one_hot(
-        g, flattened(g, as_index(g, indices)), int(x.shape[0]), dtype=DType.FLOAT32
-    )
+    named = tfl.one_hot(g, flattened(g, as_index(g, indices)), int(x.shape[0]), dtype=DType.FLOAT32)
     is_named = tfl.greater(g, tfl.reduce_max(g, named, [0], False), tfl.const(0.0, x.dtype))
     is_long = tfl.greater(g, size, tfl.const(max_norm, x.dtype))
     scaled = tfl.logical_and(g, tfl.reshape(g, is_named, size.shape), is_long)

@@ -18,7 +18,6 @@ aten = torch.ops.aten
 _FRACTION = 1 << 23
 _HALF = 126  # the exponent's bits of 0.5
 _SMALLEST_NORMAL = 2.0**-126
-_SHIFT = 25  # by which subnormal numbers are made normal
 
 
 def _i32(value: int) -> Value:
@@ -27,21 +26,20 @@ def _i32(value: int) -> Value:
 
 @lowers(aten.frexp.Tensor)
 def frexp(g: Graph, x: Value) -> list[Value]:
-    """Mantissas of magnitude 0.5 to 1, or 0, and int32 exponents."""
+    """Mantissas of magnitude 0.5 to 1 and int32 exponents.
+
+    Zero, infinity, NaN and numbers below 2**-126 are their own mantissa, of exponent 0.
+    """
     x = as_float(g, x)
     size = tfl.abs(g, x)
-    subnormal = tfl.less(g, size, f32(_SMALLEST_NORMAL))
-    scaled = tfl.select_v2(g, subnormal, tfl.mul(g, size, f32(2.0**_SHIFT)), size)
-    bits = tfl.bitcast(g, scaled, DType.INT32)
+    bits = tfl.bitcast(g, size, DType.INT32)
     exponent = tfl.sub(g, tfl.floor_div(g, bits, _i32(_FRACTION)), _i32(_HALF))
     mantissa = tfl.bitcast(
         g, tfl.sub(g, bits, tfl.mul(g, exponent, _i32(_FRACTION))), DType.FLOAT32
     )
     mantissa = tfl.mul(g, mantissa, tfl.sign(g, x))
-    exponent = tfl.select_v2(g, subnormal, tfl.sub(g, exponent, _i32(_SHIFT)), exponent)
-    plain = tfl.logical_and(
-        g, tfl.less(g, size, f32(math.inf)), tfl.not_equal(g, x, f32(0.0))
-    )  # not zero, infinite or NaN, which are their own mantissa
+    at_least = tfl.greater_equal(g, size, f32(_SMALLEST_NORMAL))
+    plain = tfl.logical_and(g, at_least, tfl.less(g, size, f32(math.inf)))
     return [
         tfl.select_v2(g, plain, mantissa, x),
         tfl.select_v2(g, plain, exponent, _i32(0)),
@@ -57,9 +55,7 @@ def nextafter(g: Graph, x: Value, other: Value) -> Value:
     away = tfl.equal(g, tfl.less(g, x, other), tfl.greater(g, x, f32(0.0)))
     step = tfl.select_v2(g, away, _i32(1), _i32(-1))
     moved = tfl.bitcast(g, tfl.add(g, bits, step), DType.FLOAT32)
-    smallest = tfl.select_v2(
-        g, tfl.greater(g, other, f32(0.0)), _i32(1), _i32(-(1 << 31) + 1)
-    )
+    smallest = tfl.select_v2(g, tfl.greater(g, other, f32(0.0)), _i32(1), _i32(-(1 << 31) + 1))
     smallest = tfl.bitcast(g, broadcast(g, smallest, shape), DType.FLOAT32)
     moved = tfl.select_v2(g, tfl.equal(g, x, f32(0.0)), smallest, moved)
     moved = tfl.select_v2(g, tfl.equal(g, x, other), other, moved)

@@ -28,7 +28,7 @@ def _scale(normalization: int, sizes: Sequence[Size]) -> float:
 
 
 def along(g: Graph, x: Parts, axis: int, transform: Transform) -> Parts:
-    """X transformed along `axis`."""
+    """x transformed along `axis`."""
     rank = x[0].rank
     axis %= rank
 

@@ -1,7 +1,7 @@
 """The gamma function's logarithm and derivatives, and the Hurwitz zeta function.
 
-Arguments are shifted up until Stirling's and Euler-Maclaurin's series (Abramowitz and Stegun 6.1.41,
-6.3.18, 23.2) give seven digits; negative ones are reflected.
+Arguments are shifted up until Stirling's and Euler-Maclaurin's series (Abramowitz and Stegun
+6.1.41, 6.3.18, 23.2) give seven digits; negative ones are reflected.
 """
 
 import math

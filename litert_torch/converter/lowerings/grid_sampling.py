@@ -117,7 +117,7 @@ def grid_sampler(
     padding_mode: int,
     align_corners: bool,
 ) -> Value:
-    """X [N, C, *sizes] at grid [N, *results, axes], whose coordinates count from the last axis."""
+    """x [N, C, *sizes] at grid [N, *results, axes], whose coordinates count from the last axis."""
     sizes = dims.static(x.shape[2:])
     points = grid.shape[1:-1]
     count = dims.numel(points)

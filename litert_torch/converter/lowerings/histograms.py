@@ -81,11 +81,11 @@ def _range(g: Graph, flat: Value, given: tuple[float, float] | None) -> tuple[Va
         return (f32(low), f32(high)) if low != high else (f32(low - 0.5), f32(high + 0.5))
     if dims.numel(flat.shape) == 0:
         return f32(0.0), f32(1.0)
-    low_v = tfl.reduce_min(g, flat, [0], False)
-    high_v = tfl.reduce_max(g, flat, [0], False)
-    same = tfl.equal(g, low_v, high_v)
-    low = tfl.select_v2(g, same, tfl.sub(g, low_v, f32(0.5)), low_v)
-    return low, tfl.select_v2(g, same, tfl.add(g, high_v, f32(0.5)), high_v)
+    least = tfl.reduce_min(g, flat, [0], False)
+    most = tfl.reduce_max(g, flat, [0], False)
+    same = tfl.equal(g, least, most)
+    lowest = tfl.select_v2(g, same, tfl.sub(g, least, f32(0.5)), least)
+    return lowest, tfl.select_v2(g, same, tfl.add(g, most, f32(0.5)), most)
 
 
 def _counts(g: Graph, flat: Value, low: Value, high: Value, bins: int, weights: Value) -> Value:

@@ -65,7 +65,7 @@ def _put_at(
 
 
 def _rows_added(g: Graph, x: Value, axis: int, index: Value, values: Value) -> Value:
-    """X with rows of `values` added to its rows along `axis` at int32 `index` [N]."""
+    """x with rows of `values` added to its rows along `axis` at int32 `index` [N]."""
     return Lines.of_rows(g, x, axis, index, values).summed(g, include_self=True)
 
 
@@ -121,7 +121,7 @@ def _around_mask(shape: Shape, rest: int, mask_rank: int) -> Shape:
 
 @lowers(aten.index_copy.default)
 def index_copy(g: Graph, x: Value, dim: int, index: Value, source: Value) -> Value:
-    """X with rows along `dim` replaced; a run of positions is a DYNAMIC_UPDATE_SLICE."""
+    """x with rows along `dim` replaced; a run of positions is a DYNAMIC_UPDATE_SLICE."""
     shape = x.shape
     x, source = _at_least_vector(g, x), _at_least_vector(g, source)
     y = rows_replaced(g, x, dim % x.rank, Rows(flattened(g, index), False), source)
@@ -132,7 +132,7 @@ def index_copy(g: Graph, x: Value, dim: int, index: Value, source: Value) -> Val
 def index_add(
     g: Graph, x: Value, dim: int, index: Value, source: Value, *, alpha: float = 1
 ) -> Value:
-    """X with alpha times the rows of `source` added to its rows along `dim`."""
+    """x with alpha times the rows of `source` added to its rows along `dim`."""
     shape = x.shape
     x, source = _at_least_vector(g, x), _at_least_vector(g, source)
     if alpha != 1:
@@ -152,7 +152,7 @@ def index_reduce(
     *,
     include_self: bool = True,
 ) -> Value:
-    """X with the rows along `dim` combined with those of `source`."""
+    """x with the rows along `dim` combined with those of `source`."""
     shape = x.shape
     x, source = _at_least_vector(g, x), _at_least_vector(g, source)
     lines = Lines.of_rows(g, x, dim % x.rank, flattened(g, index), source)
@@ -165,7 +165,7 @@ def _at_least_vector(g: Graph, x: Value) -> Value:
 
 @lowers(aten.index_fill.int_Scalar, aten.index_fill.int_Tensor)
 def index_fill(g: Graph, x: Value, dim: int, index: Value, value: Value | float) -> Value:
-    """X with one number in its rows along `dim`; negative indices count from the end."""
+    """x with one number in its rows along `dim`; negative indices count from the end."""
     if x.rank == 0:
         return as_value(g, value, x.dtype)
     dim %= x.rank

@@ -99,5 +99,5 @@ def transposed_from_last(rank: int, axis: int) -> list[int]:
 
 
 def flattened(g: Graph, x: Value) -> Value:
-    """X as a vector."""
+    """x as a vector."""
     return tfl.reshape(g, x, (dims.numel(x.shape),))

@@ -1,7 +1,7 @@
 """Convolutions and average pools of integers, which LiteRT has no kernels for.
 
-What each place of the filter sees is multiplied and summed exactly, one place after another. That is
-slow and large; it is meant for the small filters that integer tensors meet.
+What each place of the filter sees is multiplied and summed exactly, one place after another. That
+is slow and large; it is meant for the small filters that integer tensors meet.
 """
 
 from collections.abc import Iterator, Sequence

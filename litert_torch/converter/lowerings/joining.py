@@ -46,7 +46,7 @@ def stack(g: Graph, tensors: Sequence[Value], dim: int = 0) -> Value:
 
 
 def _at_least(g: Graph, x: Value, rank: int) -> Value:
-    """X with axes of size 1 in front, or behind the second, as atleast_1d, _2d and _3d add them."""
+    """x with axes of size 1 in front, or behind the second, as atleast_1d, _2d and _3d add them."""
     if x.rank >= rank:
         return x
     if rank == 3:
@@ -83,7 +83,7 @@ def column_stack(g: Graph, tensors: Sequence[Value]) -> Value:
 
 
 def repeated(g: Graph, x: Value, multiples: Sequence[Size]) -> Value:
-    """X multiples[i] times along axis i, with axes of size 1 in front where it has fewer axes.
+    """x multiples[i] times along axis i, with axes of size 1 in front where it has fewer axes.
 
     BROADCAST_TO of axes of size 1, which passes can leave to the consumers; else CONCATENATION of
     few copies, which delegates take; else TILE.
@@ -98,7 +98,7 @@ def repeated(g: Graph, x: Value, multiples: Sequence[Size]) -> Value:
 
 
 def _copies(g: Graph, x: Value, axis: int, count: Size) -> Value:
-    """X `count` times along `axis`."""
+    """x `count` times along `axis`."""
     if isinstance(count, int) and 1 <= count <= _MOST_CONCATENATED:
         return tfl.concatenation(g, [x] * count, axis=axis)
     return tfl.tile(g, x, [count if a == axis else 1 for a in range(x.rank)])
@@ -106,13 +106,13 @@ def _copies(g: Graph, x: Value, axis: int, count: Size) -> Value:
 
 @lowers(aten.repeat.default)
 def repeat(g: Graph, x: Value, repeats: Sequence[Size]) -> Value:
-    """X repeated along each axis."""
+    """x repeated along each axis."""
     return repeated(g, x, repeats)
 
 
 @lowers(aten.tile.default)
 def tile(g: Graph, x: Value, dims: Sequence[Size]) -> Value:
-    """X repeated along its last axes, or along new ones in front."""
+    """x repeated along its last axes, or along new ones in front."""
     return repeated(g, x, (1,) * (x.rank - len(dims)) + tuple(dims))
 
 
@@ -137,8 +137,8 @@ def repeat_interleave_each(
     if repeats.const is None and output_size is not None:
         if dim is None:
             x, dim = tfl.reshape(g, x, (dims.numel(x.shape),)), 0
-        counts = tfl.broadcast_to(g, repeats, (x.shape[dim],))
-        index = repeat_interleave_indices(g, counts, output_size=output_size)
+        each = tfl.broadcast_to(g, repeats, (x.shape[dim],))
+        index = repeat_interleave_indices(g, each, output_size=output_size)
         return tfl.gather(g, x, tfl.cast(g, index, DType.INT32), axis=dim % x.rank)
     if repeats.const is None:
         raise UnsupportedCaseError(

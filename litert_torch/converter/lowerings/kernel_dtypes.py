@@ -24,7 +24,7 @@ def wide(dtype: DType) -> DType:
 
 
 def widened(g: Graph, x: Value) -> Value:
-    """X of any shape as float32, int32 or int64: narrow integers and bool become int32."""
+    """x of any shape as float32, int32 or int64: narrow integers and bool become int32."""
     return tfl.cast(g, x, wide(x.dtype))
 
 
@@ -34,7 +34,7 @@ def computed_wide(g: Graph, x: Value, function: Callable[[Value], Value]) -> Val
 
 
 def accumulated(g: Graph, x: Value, dtype: DType | None) -> Value:
-    """X in the dtype that sums and products have: `dtype` if given, else int64 for integers."""
+    """x in the dtype that sums and products have: `dtype` if given, else int64 for integers."""
     return tfl.cast(g, x, dtype or (x.dtype if x.dtype.is_float else DType.INT64))
 
 

@@ -34,7 +34,7 @@ def linear(g: Graph, x: Value, weight: Value, bias: Value | None = None) -> Valu
 
 @lowers(aten.matmul.default)
 def matmul(g: Graph, x: Value, other: Value) -> Value:
-    """Numpy's `x @ other`: vectors are rows on the left, columns on the right."""
+    """numpy's `x @ other`: vectors are rows on the left, columns on the right."""
     if x.rank == 1:
         y = matmul(g, tfl.reshape(g, x, (1, *x.shape)), other)
         at = y.rank - (1 if other.rank == 1 else 2)

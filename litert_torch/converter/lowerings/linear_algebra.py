@@ -73,7 +73,7 @@ def linalg_inv_ex(g: Graph, A: Value, *, check_errors: bool = False) -> list[Val
 
 @lowers(aten.linalg_solve.default)
 def linalg_solve(g: Graph, A: Value, B: Value, *, left: bool = True) -> Value:  # noqa: N803
-    """X of A x = B, or of x A = B."""
+    """x of A x = B, or of x A = B."""
     n = _square(A)
     is_vector = B.rank == 1 or (B.rank == A.rank - 1 and B.shape == A.shape[:-1])
     b = tfl.reshape(g, B, (*B.shape, 1)) if is_vector else B
@@ -103,6 +103,20 @@ def linalg_solve_ex(
 def _eliminated(g: Graph, x: Value) -> Elimination:
     _square(x)
     return eliminated(g, flat_batch(g, x), None)
+
+
+@lowers(aten._linalg_solve_ex.default)
+def linalg_solve_with_factors(
+    g: Graph,
+    A: Value,  # noqa: N803
+    B: Value,  # noqa: N803
+    *,
+    left: bool = True,
+    check_errors: bool = False,
+) -> list[Value | None]:
+    """The solution, and 0 for no error; not the factors, which nothing reads in evaluation."""
+    solution, info = linalg_solve_ex(g, A, B, left=left, check_errors=check_errors)
+    return [solution, None, None, info]
 
 
 @lowers(aten.det.default)
@@ -168,7 +182,7 @@ def linalg_solve_triangular(
     left: bool = True,
     unitriangular: bool = False,
 ) -> Value:
-    """Y of x y = B, or of y x = B, where x is triangular."""
+    """y of x y = B, or of y x = B, where x is triangular."""
     n = _square(x)
     if not left:
         flipped = linalg_solve_triangular(
@@ -191,7 +205,7 @@ def triangular_solve(
     transpose: bool = False,
     unitriangular: bool = False,
 ) -> list[Value]:
-    """Y of A y = x, and A."""
+    """y of A y = x, and A."""
     a = _transposed(g, A) if transpose else A
     turned = upper != transpose
     return [linalg_solve_triangular(g, a, x, upper=turned, unitriangular=unitriangular), A]
@@ -199,7 +213,7 @@ def triangular_solve(
 
 @lowers(aten.cholesky_solve.default)
 def cholesky_solve(g: Graph, x: Value, input2: Value, upper: bool = False) -> Value:
-    """Y of L L^T y = x, given L, or its transpose."""
+    """y of L L^T y = x, given L, or its transpose."""
     lower = _transposed(g, input2) if upper else input2
     half = linalg_solve_triangular(g, lower, x, upper=False)
     return linalg_solve_triangular(g, _transposed(g, lower), half, upper=True)
@@ -235,7 +249,7 @@ def linalg_matrix_exp(g: Graph, x: Value) -> Value:
 
 @lowers(aten.linalg_matrix_power.default, aten.matrix_power.default)
 def linalg_matrix_power(g: Graph, x: Value, n: int) -> Value:
-    """X multiplied with itself, by squaring; negative powers are those of the inverse."""
+    """x multiplied with itself, by squaring; negative powers are those of the inverse."""
     size = _square(x)
     if n == 0:
         unit = const(np.eye(size), DType.FLOAT32)

@@ -61,7 +61,7 @@ def rms_norm(
     weight: Value | None = None,
     eps: float | None = None,
 ) -> Value:
-    """X / sqrt(mean(x²) + eps) over the last axes of x."""
+    """x / sqrt(mean(x²) + eps) over the last axes of x."""
     return fused_rms_norm(g, x, normalized_shape, weight, eps)[0]
 
 

@@ -111,7 +111,7 @@ def _hermite_h(g: Graph, x: Value, k: int, last: Value, before: Value) -> Value:
 
 
 def _hermite_he(g: Graph, x: Value, k: int, last: Value, before: Value) -> Value:
-    """X He(k) - k He(k - 1)."""
+    """x He(k) - k He(k - 1)."""
     return tfl.sub(g, tfl.mul(g, x, last), tfl.mul(g, before, f32(float(k))))
 
 

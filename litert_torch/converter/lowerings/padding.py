@@ -28,7 +28,7 @@ def pairs_by_axis(pad: Sequence[Size], rank: int) -> Pads:
 
 
 def constant_padded(g: Graph, x: Value, pads: Pads, value: float) -> Value:
-    """X with elements of `value` around it, or cut where an amount is negative."""
+    """x with elements of `value` around it, or cut where an amount is negative."""
     for axis, (before, after) in enumerate(pads):
         cut = [-p if isinstance(p, int) and p < 0 else 0 for p in (before, after)]
         if cut != [0, 0]:

@@ -34,12 +34,12 @@ def number(value: float) -> Value:
 
 
 def clipped(g: Graph, x: Value, low: float, high: float) -> Value:
-    """X within bounds."""
+    """x within bounds."""
     return tfl.minimum(g, tfl.maximum(g, x, number(low)), number(high))
 
 
 def shifted(g: Graph, x: Value, offset: float) -> Value:
-    """X plus a number."""
+    """x plus a number."""
     return x if offset == 0 else tfl.add(g, x, number(offset))
 
 

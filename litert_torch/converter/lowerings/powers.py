@@ -37,7 +37,7 @@ def rsqrt(g: Graph, x: Value) -> Value:
 
 
 def _is_shifted_up(x: Value) -> bool:
-    """X is a sum with a small positive constant, as the variance plus epsilon of a norm."""
+    """x is a sum with a small positive constant, as the variance plus epsilon of a norm."""
     if x.producer is None or x.producer.kind != "ADD":
         return False
     shifts = (v for v in x.producer.inputs if v is not None and v.const is not None)
@@ -52,7 +52,7 @@ def reciprocal(g: Graph, x: Value) -> Value:
 
 @lowers(aten.square.default)
 def square(g: Graph, x: Value) -> Value:
-    """X * x; of bools, as int64."""
+    """x * x; of bools, as int64."""
     if x.dtype == DType.BOOL:
         return tfl.cast(g, x, DType.INT64)
     return computed_wide(g, x, lambda x: _squared(g, x))
@@ -64,7 +64,7 @@ def _squared(g: Graph, x: Value) -> Value:
 
 @lowers(aten.pow.Tensor_Scalar)
 def pow_scalar(g: Graph, x: Value, exponent: Operand) -> Value:
-    """X ** exponent, by products and roots where there are few."""
+    """x ** exponent, by products and roots where there are few."""
     if isinstance(exponent, (int, float)):
         return computed(g, lambda g, x, _: _power(g, x, exponent), x, exponent)
     return computed(g, _general_power, x, exponent)
@@ -72,7 +72,7 @@ def pow_scalar(g: Graph, x: Value, exponent: Operand) -> Value:
 
 @lowers(aten.pow.Tensor_Tensor)
 def pow_tensor(g: Graph, x: Value, exponent: Value) -> Value:
-    """X ** exponent."""
+    """x ** exponent."""
     return computed(g, _general_power, x, exponent)
 
 
@@ -85,7 +85,7 @@ def pow_of_scalar(g: Graph, x: Operand, exponent: Value) -> Value:
 
 
 def _power(g: Graph, x: Value, exponent: float) -> Value:
-    """X of float32, int32 or int64 to a fixed exponent."""
+    """x of float32, int32 or int64 to a fixed exponent."""
     if exponent == 0:
         return filled(g, x.shape, 1, x.dtype)
     if exponent == 0.5:
@@ -99,7 +99,7 @@ def _power(g: Graph, x: Value, exponent: float) -> Value:
 
 
 def _product(g: Graph, x: Value, count: int) -> Value:
-    """X times itself, `count` factors."""
+    """x times itself, `count` factors."""
     if count == 1:
         return x
     half = _squared(g, _product(g, x, count // 2))
@@ -125,7 +125,7 @@ def _or_reciprocal(g: Graph, x: Value, exponent: Value, power: Value) -> Value:
 
 
 def integer_power(g: Graph, x: Value, exponent: Value) -> Value:
-    """X ** exponent of integers for exponents of 0 to 63, by the exponent's bits."""
+    """x ** exponent of integers for exponents of 0 to 63, by the exponent's bits."""
     one = number(x, 1)
     left = tfl.cast(g, exponent, DType.INT32)
     zero, two = const(0, DType.INT32), const(2, DType.INT32)

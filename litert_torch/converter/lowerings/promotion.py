@@ -42,7 +42,7 @@ def compared(g: Graph, emit: Callable[..., Value], *operands: Operand) -> Value:
 
 
 def as_float(g: Graph, x: Operand) -> Value:
-    """X as PyTorch takes it where the result is never an integer: float32."""
+    """x as PyTorch takes it where the result is never an integer: float32."""
     return as_value(g, x, DType.FLOAT32)
 
 

@@ -153,7 +153,7 @@ def _dequantize(g: Graph, x: Value, parameters: Quantization) -> Value:
 
 
 def _quantized(x: Value, parameters: Quantization) -> Value:
-    """X, which stands for real numbers by `parameters`."""
+    """x, which stands for real numbers by `parameters`."""
     if x.const is not None:
         return Value(x.type, const=x.const, quantization=parameters)
     if x.quantization is None and parameters.is_per_tensor:

@@ -113,7 +113,7 @@ def _require_no_dropout(dropout: float, train: bool, num_layers: int) -> None:
 
 
 def _run(g: Graph, stack: _Stack, x: Value, hx: Sequence[Value]) -> list[Value]:
-    """X [T,B,I] or [B,T,I] and states [layers*directions, B, H] to the op's results."""
+    """x [T,B,I] or [B,T,I] and states [layers*directions, B, H] to the op's results."""
     if stack.batch_first:
         x = _swapped(g, x)
     finals: list[list[Value]] = [[] for _ in hx]
@@ -152,7 +152,7 @@ def _layer(
     states: Sequence[list[Value]],
     weights: Sequence[Weights],
 ) -> tuple[Value, list[list[Value]]]:
-    """X [T,B,I] to ([T,B,directions*H], the last state of each direction).
+    """x [T,B,I] to ([T,B,directions*H], the last state of each direction).
 
     The second direction reads x back to front, so that one loop runs both.
     """

@@ -38,7 +38,7 @@ def as_strided_scatter(
     stride: Sequence[Size],
     storage_offset: Size | None = None,
 ) -> Value:
-    """X with `src` in the places of a strided view: a choice between both by constant indices."""
+    """x with `src` in the places of a strided view: a choice between both by constant indices."""
     count = int(dims.numel(x.shape))
     source = np.arange(count)
     places = storage_places(size, stride, storage_offset).reshape(-1)

@@ -18,7 +18,7 @@ from litert_torch.converter.ir import Graph, Value, const
 def resampled(
     g: Graph, x: Value, axis: int, size: int, op: Any, args: Sequence[Any], *, image: bool = False
 ) -> Value:
-    """X with `axis` resampled to `size` by the linear `op`.
+    """x with `axis` resampled to `size` by the linear `op`.
 
     Args:
         g: The graph.

@@ -96,7 +96,7 @@ class Lines:
         return tfl.one_hot(g, self.index, self.size, dtype=DType.BOOL)
 
     def replaced(self, g: Graph) -> Value:
-        """X with sources in place of its elements; the last source for a place stays."""
+        """x with sources in place of its elements; the last source for a place stays."""
         writer = self._last_writer(g)
         read = tfl.maximum(g, tfl.sub(g, writer, const(1, DType.INT32)), const(0, DType.INT32))
         found = tfl.gather(g, self.src, read, axis=1, batch_dims=1)
@@ -117,7 +117,7 @@ class Lines:
         return tfl.minimum(g, sums, const(count, DType.INT32))
 
     def filled(self, g: Graph, value: Value) -> Value:
-        """X with one number wherever an index points."""
+        """x with one number wherever an index points."""
         written = tfl.expand_dims(g, tfl.reduce_any(g, self.hits(g), [1], False), 2)
         return self.back(g, tfl.select_v2(g, written, value, self.x))
 
@@ -130,7 +130,7 @@ class Lines:
         return tfl.scatter_nd(g, at, updates, shape)
 
     def summed(self, g: Graph, *, include_self: bool) -> Value:
-        """X plus its sources; without `include_self`, the sum of sources where there are any."""
+        """x plus its sources; without `include_self`, the sum of sources where there are any."""
         src = widened(g, self.src)
         total = self._scattered(g, tfl.reshape(g, src, (_rows(src), src.shape[2])))
         total = tfl.reshape(g, total, self.x.shape)
@@ -258,7 +258,7 @@ def _scatter(
 
 @lowers(aten.scatter.src)
 def scatter_src(g: Graph, x: Value, dim: int, index: Value, src: Value) -> Value:
-    """X with elements of `src` at `index` along `dim`; a GATHER where the index is constant."""
+    """x with elements of `src` at `index` along `dim`; a GATHER where the index is constant."""
     if index.const is not None and dims.is_static(x.shape) and x.rank:
         return _scatter_at(g, x, dim % x.rank, index, src)
     return _scatter(g, x, dim, index, src, lambda lines: lines.replaced(g))
@@ -278,14 +278,14 @@ def _scatter_at(g: Graph, x: Value, dim: int, index: Value, src: Value) -> Value
 
 @lowers(aten.scatter.value)
 def scatter_value(g: Graph, x: Value, dim: int, index: Value, value: float) -> Value:
-    """X with one number at `index` along `dim`."""
+    """x with one number at `index` along `dim`."""
     filler = as_value(g, value, x.dtype)
     return _scatter(g, x, dim, index, index, lambda lines: lines.filled(g, filler))
 
 
 @lowers(aten.scatter_add.default)
 def scatter_add(g: Graph, x: Value, dim: int, index: Value, src: Value) -> Value:
-    """X plus elements of `src` at `index` along `dim`, by SCATTER_ND."""
+    """x plus elements of `src` at `index` along `dim`, by SCATTER_ND."""
     return _scatter(g, x, dim, index, src, lambda lines: lines.summed(g, include_self=True))
 
 
@@ -300,7 +300,7 @@ def scatter_reduce(
     *,
     include_self: bool = True,
 ) -> Value:
-    """X combined with elements of `src` at `index` along `dim`."""
+    """x combined with elements of `src` at `index` along `dim`."""
 
     def write(lines: Lines) -> Value:
         return lines.reduced(g, reduce, include_self=include_self)

@@ -23,7 +23,7 @@ def chebyshev_sum(g: Graph, y: Value, coefficients: Sequence[float]) -> Value:
 
 
 def linear(g: Graph, x: Value, scale: float, offset: float) -> Value:
-    """X * scale + offset."""
+    """x * scale + offset."""
     return tfl.add(g, tfl.mul(g, x, f32(scale)), f32(offset))
 
 

@@ -157,7 +157,7 @@ def _centred(g: Graph, window: Value | None, length: int, size: int) -> Value | 
 
 
 def _framed(g: Graph, x: Value, framing: Framing) -> Value:
-    """X [B, L] as frames [B, T, size]."""
+    """x [B, L] as frames [B, T, size]."""
     batch, length = x.shape
     wanted = framing.blocks * framing.hop
     x = tfl.slice(g, x, (0, 0), (batch, min(int(length), wanted)))

@@ -36,7 +36,7 @@ def slice_scatter(
     end: Size | None = None,
     step: int = 1,
 ) -> Value:
-    """X with x[start:end:step] along `dim` replaced by `src`: slices around it, joined."""
+    """x with x[start:end:step] along `dim` replaced by `src`: slices around it, joined."""
     dim %= x.rank
     src = tfl.cast(g, src, x.dtype)
     size = x.shape[dim]
@@ -65,7 +65,7 @@ def _run_within_dynamic(
 
 @lowers(aten.select_scatter.default)
 def select_scatter(g: Graph, x: Value, src: Value, dim: int, index: Size) -> Value:
-    """X with x[index] along `dim` replaced by `src`."""
+    """x with x[index] along `dim` replaced by `src`."""
     dim %= x.rank
     shape = (*x.shape[:dim], 1, *x.shape[dim + 1 :])
     row = tfl.reshape(g, src, shape)
@@ -76,7 +76,7 @@ def select_scatter(g: Graph, x: Value, src: Value, dim: int, index: Size) -> Val
 def diagonal_scatter(
     g: Graph, x: Value, src: Value, offset: int = 0, dim1: int = 0, dim2: int = 1
 ) -> Value:
-    """X with a diagonal of two axes replaced by `src`, whose last axis runs along it."""
+    """x with a diagonal of two axes replaced by `src`, whose last axis runs along it."""
     matrix = moved(g, x, [dim1, dim2], [-2, -1])
     rows, columns = dims.static(matrix.shape[-2:])
     lead = matrix.shape[:-2]
@@ -88,7 +88,7 @@ def diagonal_scatter(
 
 @lowers(aten.masked_scatter.default)
 def masked_scatter(g: Graph, x: Value, mask: Value, source: Value) -> Value:
-    """X with the elements of `source`, in order, where the mask holds.
+    """x with the elements of `source`, in order, where the mask holds.
 
     The running count of the mask says which; a mask over whole rows counts rows.
     """

@@ -169,7 +169,7 @@ def narrow_tensor(g: Graph, x: Value, dim: int, start: Value, length: Size) -> V
 
 
 def parts(g: Graph, x: Value, axis: int, sizes: Sequence[Size]) -> list[Value]:
-    """X cut along `axis` into parts of these sizes: a SPLIT of equal ones, else a SLICE each."""
+    """x cut along `axis` into parts of these sizes: a SPLIT of equal ones, else a SLICE each."""
     if len(sizes) == 1:
         return [x]
     if len(set(sizes)) == 1 and len(sizes) <= _MOST_PARTS and sizes[0] != 0:

@@ -113,7 +113,7 @@ def median(g: Graph, x: Value) -> Value:
 
 @lowers(aten.nanmedian.dim)
 def nanmedian_dim(g: Graph, x: Value, dim: int, keepdim: bool = False) -> list[Value]:
-    """The lower median of the numbers along `dim`, and its int64 index; NaN where there are none."""
+    """The lower median of the numbers along `dim`, NaN where there are none; and its index."""
     if not x.dtype.is_float or x.rank == 0:
         return median_dim(g, x, dim, keepdim)
     is_number = tfl.equal(g, x, x)

@@ -219,7 +219,7 @@ def norm_dtype(g: Graph, x: Value, p: float | None, *, dtype: torch.dtype) -> Va
 
 
 def finite(g: Graph, x: Value) -> Value:
-    """X with infinities replaced by the largest numbers, so that x - x is never NaN."""
+    """x with infinities replaced by the largest numbers, so that x - x is never NaN."""
     return tfl.maximum(g, tfl.minimum(g, x, _float(LARGEST)), _float(-LARGEST))
 
 

@@ -31,7 +31,7 @@ def _unpooled(g: Graph, x: Value, indices: Value, sizes: Sequence[Size]) -> Valu
 
 @lowers(aten.max_unpool2d.default)
 def max_unpool2d(g: Graph, x: Value, indices: Value, output_size: Sequence[Size]) -> Value:
-    """X [N, C, h, w] spread over planes of `output_size` at int64 places in them."""
+    """x [N, C, h, w] spread over planes of `output_size` at int64 places in them."""
     return _unpooled(g, x, indices, output_size)
 
 
@@ -44,5 +44,5 @@ def max_unpool3d(
     stride: Sequence[int],
     padding: Sequence[int],
 ) -> Value:
-    """X [N, C, d, h, w] spread over volumes of `output_size` at int64 places in them."""
+    """x [N, C, d, h, w] spread over volumes of `output_size` at int64 places in them."""
     return _unpooled(g, x, indices, output_size)

@@ -124,18 +124,18 @@ def expand(g: Graph, x: Value, size: Sequence[Size], *, implicit: bool = False) 
 
 @lowers(aten.expand_as.default)
 def expand_as(g: Graph, x: Value, other: Value) -> Value:
-    """X broadcast to the shape of `other`."""
+    """x broadcast to the shape of `other`."""
     return broadcast(g, x, other.shape)
 
 
 @lowers(aten.broadcast_to.default)
 def broadcast_to(g: Graph, x: Value, size: Sequence[Size]) -> Value:
-    """X broadcast to `size`."""
+    """x broadcast to `size`."""
     return expand(g, x, size)
 
 
 def broadcast(g: Graph, x: Value, shape: Sequence[Size]) -> Value:
-    """X broadcast to `shape`."""
+    """x broadcast to `shape`."""
     own = (1,) * (len(shape) - x.rank) + x.shape
     if tuple(shape) == own:
         return tfl.reshape(g, x, own)
@@ -143,7 +143,7 @@ def broadcast(g: Graph, x: Value, shape: Sequence[Size]) -> Value:
 
 
 def transposed(g: Graph, x: Value, perm: Sequence[int]) -> Value:
-    """X with result axis i taken from axis perm[i]; axes that stay together count as one."""
+    """x with result axis i taken from axis perm[i]; axes that stay together count as one."""
     runs = sum(a + 1 != b for a, b in zip([-2, *perm], perm, strict=False))
     if runs > _MAX_TRANSPOSE_RANK:
         raise UnsupportedCaseError(

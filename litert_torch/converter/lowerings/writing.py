@@ -29,7 +29,7 @@ class Rows:
 
 
 def rows_replaced(g: Graph, x: Value, axis: int, rows: Rows, values: Value) -> Value:
-    """X with its rows along `axis` replaced by `values`, of x's shape but N along `axis`.
+    """x with its rows along `axis` replaced by `values`, of x's shape but N along `axis`.
 
     Where an index occurs twice the later row stays, as in eager PyTorch on the CPU.
     """

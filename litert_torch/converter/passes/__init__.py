@@ -4,13 +4,15 @@ A rewrite looks at one op and returns what replaces it (one value for each resul
 A sweep hands it every op in order and builds the op list anew.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.ir import Graph, Op, Value
 
 Users = dict[Value, list[Op]]
+_LOOKUPS = frozenset({"EMBEDDING_LOOKUP", "GATHER"})
 
 
 @dataclass(eq=False)
@@ -33,6 +35,15 @@ class Sweep:
         """The op that alone reads `v`, which is no output of the graph."""
         users = self.users.get(v, [])
         return users[0] if len(users) == 1 and v not in self.outputs else None
+
+    @functools.cached_property
+    def tables(self) -> frozenset[Hashable]:
+        """Keys of the constants that some op takes rows of by index, such as embeddings."""
+        return frozenset(
+            v.const.key
+            for v, readers in self.users.items()
+            if v.const is not None and any(op.kind in _LOOKUPS for op in readers)
+        )
 
 
 Rewrite = Callable[[Sweep, Op], Value | list[Value] | None]

@@ -26,7 +26,7 @@ def share_repeated_heads(s: Sweep, op: Op) -> Value | None:
 
 
 def _before_repeat(y: Value) -> Value | None:
-    """K [B,K,T,D] where y [B,K*R,T,D] is k with each head R times in a row."""
+    """k [B,K,T,D] where y [B,K*R,T,D] is k with each head R times in a row."""
     copies = operand(y.producer, "RESHAPE")
     x = operand(copies.producer, "BROADCAST_TO") if copies is not None else None
     if copies is None or x is None or copies.rank != 5 or x.rank != 5:

@@ -87,7 +87,7 @@ def fold_scale(s: Sweep, op: Op) -> Value | None:
     bias = maker.inputs[place.bias] if len(maker.inputs) > place.bias else None
     assert weights is not None
     assert weights.const is not None
-    if is_looked_up(s, weights.const):
+    if weights.const.key in s.tables:
         return None
     inputs = list(maker.inputs)
     inputs[place.weights] = const(_scaled(weights.const, c, place.axis))
@@ -146,13 +146,6 @@ def _after_weighted(s: Sweep, op: Op, kinds: Sequence[str]) -> tuple[Op, Constan
         c.const.size == 1 or c.const.shape[-1] == c.const.size
     )
     return (maker, c.const) if per_channel and op.output.shape == x.shape else None
-
-
-def is_looked_up(s: Sweep, weights: Constant) -> bool:
-    """Whether an op before takes rows of these weights by index."""
-    tables = (op.inputs for op in s.done if op.kind in {"EMBEDDING_LOOKUP", "GATHER"})
-    constants = (v.const for inputs in tables for v in inputs if v is not None)
-    return any(c is not None and c.key == weights.key for c in constants)
 
 
 def _scaled(weights: Constant, c: Constant, axis: int) -> Constant:

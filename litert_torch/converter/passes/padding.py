@@ -82,16 +82,22 @@ def zero_padding_for_max(s: Sweep, op: Op) -> Value | None:
 
 
 def _is_non_negative(x: Value) -> bool:
-    while x.producer is not None:
-        op = x.producer
-        if op.kind in _NON_NEGATIVE or op.attrs.get("fusedActivationFunction") in {1, 3}:
-            return True
-        if op.kind == "CONCATENATION":
-            return all(v is not None and _is_non_negative(v) for v in op.inputs)
-        if op.kind not in _KEEPS_SIGN or op.inputs[0] is None:
+    pending: list[Value | None] = [x]
+    seen: set[Value] = set()
+    while pending:
+        v = pending.pop()
+        op = v.producer if v is not None else None
+        if v is None or op is None:
             return False
-        x = op.inputs[0]
-    return False
+        if v in seen or op.kind in _NON_NEGATIVE:
+            continue
+        seen.add(v)
+        if op.attrs.get("fusedActivationFunction") in {1, 3}:
+            continue
+        if op.kind != "CONCATENATION" and op.kind not in _KEEPS_SIGN:
+            return False
+        pending += op.inputs if op.kind == "CONCATENATION" else op.inputs[:1]
+    return True
 
 
 def _constant(v: Value | None) -> Array | None:

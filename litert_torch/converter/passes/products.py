@@ -6,7 +6,6 @@ from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.constants import Array, Constant
 from litert_torch.converter.ir import Op, Value, const, retyped
 from litert_torch.converter.passes import Sweep
-from litert_torch.converter.passes.fusion import is_looked_up
 from litert_torch.converter.passes.transposes import operand
 
 
@@ -19,7 +18,7 @@ def scale_into_product(s: Sweep, op: Op) -> Value | None:
     Weights that are also an embedding's table stay as they are, and so stay one tensor.
     """
     found = _columns_before(s, op, "MUL")
-    if found is None or is_looked_up(s, found[2]):
+    if found is None or found[2].key in s.tables:
         return None
     x, c, weights = found
     scaled = weights.derive("columns times", lambda w, f: w * f.reshape(-1), c)

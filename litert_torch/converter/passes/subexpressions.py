@@ -33,7 +33,8 @@ def share_common_subexpressions(graph: Graph) -> None:
             continue
         attrs = tuple(sorted((k, str(v)) for k, v in op.attrs.items()))
         scales = tuple(v.quantization.key for v in op.outputs if v.quantization is not None)
-        key = (op.kind, attrs, scales, *(_identity(v) for v in op.inputs))
+        types = tuple(v.type for v in op.outputs)
+        key = (op.kind, attrs, types, scales, *(_identity(v) for v in op.inputs))
         first = seen.setdefault(key, op.outputs)
         if first is not op.outputs:
             replaced.update(zip(op.outputs, first, strict=True))
