@@ -13,7 +13,7 @@ from litert_torch.converter.constants import Array, Constant
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Op, Quantization, TensorType, Value, retyped
 from litert_torch.errors import InvalidInputError
-from litert_torch.quantize import calibrate, float16, kernels, static
+from litert_torch.quantize import calibrate, half_precision, kernels, static
 from litert_torch.quantize.algorithms import smoothing
 from litert_torch.quantize.algorithms.bias_correction import corrected
 from litert_torch.quantize.numerics import affine, as_integers
@@ -211,7 +211,7 @@ class _Rebuilt:
         self._enter(plan, plan.form, plan.note, w, small)
 
     def _halve(self, op: Op, plan: Plan, inputs: list[Value | None]) -> None:
-        places = float16.operands(op)
+        places = half_precision.operands(op)
         note = "" if places or weight_of(op) is None else "no float32 weights"
         for i in places:
             old = op.inputs[i]
@@ -230,7 +230,7 @@ class _Rebuilt:
         assert v.const is not None
         key = ("half", v.const.key, v.shape)
         if key not in self._made:
-            small = float16.halved(v)
+            small = half_precision.halved(v)
             if small is None:
                 return None
             self._made[key] = small

@@ -39,10 +39,14 @@ class Verdict:
 
 def check(name, call, *, export=False):
     """Convert the call, run it in LiteRT and compare it with eager PyTorch."""
-    want = [] if name.startswith("jiterator") else call.eager()
-    reason = _not_applicable(name, call, want)
+    reason = _not_applicable(name, call)
     if reason:
         return Verdict(NOT_APPLICABLE, reason)
+    want = call.eager()
+    if not want:
+        return Verdict(NOT_APPLICABLE, NO_TENSOR)
+    if any(map(_is_special, want)):
+        return Verdict(NOT_APPLICABLE, LAYOUT)
     try:
         module = conversion.traced(call)
     except Exception as error:
@@ -61,15 +65,13 @@ def check(name, call, *, export=False):
         return Verdict(LOAD, f"{type(error).__name__}: {error}")
 
 
-def _not_applicable(name, call, want):
-    """The reason why no file can be expected, or None."""
+def _not_applicable(name, call):
+    """The reason why no file can be expected of these inputs, or None."""
     if name.startswith("jiterator"):
         return NO_CPU
     if name.endswith("_backward"):
         return GRADIENT
-    if any(map(_is_special, (*call.tensors, *want))):
-        return LAYOUT
-    return None if want else NO_TENSOR
+    return LAYOUT if any(map(_is_special, call.tensors)) else None
 
 
 def _is_special(t):

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -34,7 +35,7 @@ def faults(table):
 def test_fixed_tenth_of_the_entries():
     names = [n for n in samples.entries() if in_fixed_tenth(n)]
     assert len(names) > 50
-    assert list(faults(results_of(names, limit=3))) == []
+    assert list(faults(results_of(names, limit=2))) == []
 
 
 def test_entries_that_ever_failed():
@@ -54,7 +55,7 @@ def test_every_entry():
 def test_a_crash_is_one_verdict_and_the_rest_goes_on(monkeypatch):
     def check(name, call, *, export=False):
         if name == "cos":
-            os.abort()
+            os.kill(os.getpid(), signal.SIGKILL)
         return checking.Verdict(checking.WRONG if name == "sin" else checking.PASSED)
 
     monkeypatch.setattr(checking, "check", check)

@@ -1,8 +1,15 @@
 import pytest
 import torch
 
-from litert_torch.errors import UnsupportedCaseError
-from tests.op_case import assert_matches_torch, f32, graph_of, integers, op_case
+from tests.op_case import (
+    assert_matches_torch,
+    f32,
+    graph_of,
+    integers,
+    lowered_alone,
+    op_case,
+    run,
+)
 
 aten = torch.ops.aten
 INF, NAN = float("inf"), float("nan")
@@ -115,9 +122,12 @@ def test_softplus_of_a_very_negative_number_is_not_zero():
     assert_matches_torch(op_case(aten.softplus.default, x), atol=0)
 
 
-def test_rrelu_in_training_is_refused():
-    with pytest.raises(UnsupportedCaseError, match=r"model\.eval"):
-        graph_of(op_case(aten.rrelu.default, f32(3), 0.1, 0.3, True))
+def test_rrelu_in_training_draws_slopes():
+    x = torch.full((1000,), -2.0)
+    case = op_case(aten.rrelu.default, x, 0.25, 0.5, True)
+    (drawn,) = run(lowered_alone(case), x)
+    assert -1.0 <= drawn.min() < -0.95
+    assert -0.55 < drawn.max() <= -0.5
 
 
 class Activations(torch.nn.Module):
