@@ -59,6 +59,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=3.0, help="of timed runs, a file")
     parser.add_argument("--timeout", type=float, default=1200, help="seconds a conversion may take")
     parser.add_argument("--report", type=Path, default=REPORT)
+    parser.add_argument("--keep", type=Path, help="folder of upstream's files, made if absent")
     options = parser.parse_args()
     pythons = {"ours": sys.executable, "upstream": options.upstream_python}
     if not options.upstream_python or not Path(options.upstream_python).exists():
@@ -86,7 +87,11 @@ def _compare(
         paths = {package: Path(folder) / f"{package}.tflite" for package in pythons}
         found = {}
         for package, python in pythons.items():
-            found[package] = _convert(name, python, paths[package], options)
+            if package == "upstream" and options.keep:
+                paths[package] = options.keep.resolve() / f"{name}.tflite"
+                found[package] = _kept_conversion(name, python, paths[package], options)
+            else:
+                found[package] = _convert(name, python, paths[package], options)
         made = {p: path for p, path in paths.items() if path.exists()}
         for package, path in made.items():
             contents = tflite_file.read_contents(path)
@@ -98,6 +103,16 @@ def _compare(
             }
         _run(name, made, found, options.seconds)
     return found
+
+
+def _kept_conversion(name: str, python: str, path: Path, options: argparse.Namespace) -> Measured:
+    """As `_convert`, but what an earlier run measured is read instead of measured again."""
+    record = path.with_suffix(".json")
+    if not record.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        record.write_text(json.dumps(_convert(name, python, path, options)))
+    kept: Measured = json.loads(record.read_text())
+    return kept
 
 
 def _convert(name: str, python: str, path: Path, options: argparse.Namespace) -> Measured:

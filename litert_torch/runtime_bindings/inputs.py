@@ -124,7 +124,7 @@ def made_up_inputs(spec: SignatureSpec, shapes: Shapes) -> dict[str, Array]:
 
 
 def input_shapes(spec: SignatureSpec, shapes: Shapes) -> dict[str, tuple[int, ...]]:
-    """The shape of each input: as asked, else as in the file with 1 for what may vary."""
+    """The shape of each input: as asked, else as the file has it until it is resized."""
     unknown = shapes.keys() - {t.name for t in spec.inputs}
     if unknown:
         raise InvalidInputError(
@@ -133,7 +133,7 @@ def input_shapes(spec: SignatureSpec, shapes: Shapes) -> dict[str, tuple[int, ..
         )
     found = {}
     for tensor in spec.inputs:
-        asked = shapes.get(tensor.name, [max(s, 1) if s < 0 else s for s in tensor.shape])
+        asked = shapes.get(tensor.name, tensor.stored_shape)
         if len(asked) != len(tensor.shape) or any(
             want not in {have, -1} for want, have in zip(tensor.shape, asked, strict=True)
         ):

@@ -28,6 +28,7 @@ class TensorSpec:
         shape: Sizes; -1 where it may differ from call to call.
         dtype: Element type as "float32".
         buffer: Number of the buffer that holds its value; 0 where it is no constant.
+        stored_shape: Sizes that it has until it is resized.
     """
 
     name: str
@@ -35,6 +36,7 @@ class TensorSpec:
     shape: tuple[int, ...]
     dtype: str
     buffer: int
+    stored_shape: tuple[int, ...]
 
     def __str__(self) -> str:
         sizes = ",".join("?" if s < 0 else str(s) for s in self.shape)
@@ -170,12 +172,13 @@ def operator_name(code: Any) -> str:
 
 def _tensor(graph: Any, index: int, name: str | None) -> TensorSpec:
     tensor = graph.Tensors(index)
-    source = tensor.ShapeSignature if tensor.ShapeSignatureLength() else tensor.Shape
-    length = tensor.ShapeSignatureLength() or tensor.ShapeLength()
+    stored = tuple(tensor.Shape(i) for i in range(tensor.ShapeLength()))
+    varying = tuple(tensor.ShapeSignature(i) for i in range(tensor.ShapeSignatureLength()))
     return TensorSpec(
         text(tensor.Name()) if name is None else name,
         index,
-        tuple(source(i) for i in range(length)),
+        varying or stored,
         consistency.tensor_types()[tensor.Type()].lower(),
         tensor.Buffer(),
+        stored,
     )

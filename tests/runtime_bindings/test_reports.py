@@ -66,6 +66,13 @@ def test_benchmark_measures_the_size_asked_for(path):
     assert small_one.min_ms < found.min_ms
 
 
+def test_benchmark_takes_the_stored_size_where_none_is_asked_for(path):
+    graph = small.dense(small.batch())
+    (symbol,) = graph.inputs[0].shape[0].expr.free_symbols
+    graph.least_sizes[symbol] = 5
+    assert benchmark(path(graph), runs=2).shapes == {"args_0": (5, 6)}
+
+
 def test_benchmark_runs_any_signature(path):
     file = path(small.dense(2, "a"), small.dense(3, "b"))
     assert benchmark(file, runs=2, signature_name="b").shapes == {"args_0": (3, 6)}
