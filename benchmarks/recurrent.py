@@ -45,17 +45,18 @@ def lowered(lstm, steps, batch, unrolled_up_to, nested_above):
     """The lowering with other thresholds."""
     graph = Graph(name="serving_default")
     x, zeros, params = inputs(graph, lstm, steps, batch)
-    saved = loops.NESTED_ABOVE, recurrent.UNROLLED_STEPS, recurrent.UNROLLED_BYTES
+    saved = loops.NESTED_ABOVE, recurrent.UNROLLED_OPS, recurrent.UNROLLED_BYTES
     try:
         loops.NESTED_ABOVE = nested_above
         if unrolled_up_to is not None:
-            recurrent.UNROLLED_STEPS, recurrent.UNROLLED_BYTES = unrolled_up_to, 1 << 60
+            recurrent.UNROLLED_OPS = unrolled_up_to * recurrent.LSTM.step_ops
+            recurrent.UNROLLED_BYTES = 1 << 60
         op = torch.ops.aten.lstm.input
         outputs = lowers.all()[op](
             graph, x, [zeros, zeros], params, True, 1, 0.0, False, False, False
         )
     finally:
-        loops.NESTED_ABOVE, recurrent.UNROLLED_STEPS, recurrent.UNROLLED_BYTES = saved
+        loops.NESTED_ABOVE, recurrent.UNROLLED_OPS, recurrent.UNROLLED_BYTES = saved
     return file_of(graph, outputs)
 
 

@@ -62,11 +62,12 @@ def open_interpreter(path: str | Path, threads: int = 1) -> Interpreter:
 
 
 def set_inputs(interpreter: Interpreter, arrays: Sequence[np.ndarray]) -> None:
-    """Give the first signature its inputs args_0, args_1, ..."""
+    """Give the first signature its inputs args_0, args_1, ..., in the dtypes of the file."""
     runner = interpreter.get_signature_runner(next(iter(interpreter.get_signature_list())))
     details = runner.get_input_details()
     for i, array in enumerate(arrays):
-        interpreter.set_tensor(details[f"args_{i}"]["index"], array)
+        detail = details[f"args_{i}"]
+        interpreter.set_tensor(detail["index"], array.astype(detail["dtype"]))
 
 
 def get_outputs(interpreter: Interpreter) -> list[np.ndarray]:

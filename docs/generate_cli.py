@@ -28,6 +28,16 @@ def page() -> str:
         command = main.get_command(group, name)
         context = click.Context(command, info_name=name, parent=group, **settings)
         sections += [f"## {name}\n", _help(command, context)]
+        if isinstance(command, click.Group):
+            for inner in command.list_commands(context):
+                part = command.get_command(context, inner)
+                below = click.Context(part, info_name=inner, parent=context, **settings)
+                sections += [f"### {name} {inner}\n", _help(part, below)]
+        if isinstance(command, click.Group):
+            for inner in command.list_commands(context):
+                part = command.get_command(context, inner)
+                below = click.Context(part, info_name=inner, parent=context, **settings)
+                sections += [f"### {name} {inner}\n", _help(part, below)]
     return "\n".join(sections)
 
 

@@ -12,6 +12,7 @@ _HOME = {
     "LiteRTModel": "runtime_bindings",
     "Model": "runtime_bindings",
     "compare": "verification",
+    "compare_all": "verification",
     "convert": "interface",
     "experimental_add_compilation_backend": "interface",
     "load": "model",

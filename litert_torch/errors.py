@@ -6,6 +6,7 @@
     . UnsupportedOpError     the model needs ATen ops that have no lowering
     . UnsupportedCaseError   an op is known, but not with these arguments
     . VerificationError      the file runs, but not as eager PyTorch does
+    . DoesNotFitError        the program needs more memory than the TPU has
   x InvalidInputError        arguments of ours, or inputs of a model, are wrong (also a ValueError)
   x InvalidModelFileError    a file is truncated, foreign or damaged (also a ValueError)
   x OutputError              a file cannot be written (also an OSError)
@@ -31,14 +32,14 @@ class ExportError(ConversionError):
 class UnsupportedOpError(ConversionError):
     """The exported program holds ops without a lowering; lists all of them at once."""
 
-    def __init__(self, sites: Mapping[str, Sequence[object]]) -> None:
+    def __init__(self, sites: Mapping[str, Sequence[object]], target: str = "LiteRT") -> None:
         self.sites = dict(sites)
         rows = [f"  {op}  x{len(at)}  first at {at[0]}" for op, at in sorted(sites.items())]
         super().__init__(
-            f"No LiteRT lowering for {len(sites)} op{'s' if len(sites) > 1 else ''}:\n"
+            f"No {target} lowering for {len(sites)} op{'s' if len(sites) > 1 else ''}:\n"
             + "\n".join(rows)
-            + "\nRegister one with litert_torch.lowers(...) (docs/add_an_op.md), "
-            "or rewrite the lines shown."
+            + f"\nRegister one with litert_torch.{'tpu.' if target == 'TPU' else ''}lowers(...) "
+            "(docs/add_an_op.md), or rewrite the lines shown."
         )
 
 
@@ -48,6 +49,10 @@ class UnsupportedCaseError(ConversionError):
 
 class VerificationError(ConversionError):
     """The converted file's outputs differ from eager PyTorch's."""
+
+
+class DoesNotFitError(ConversionError):
+    """The program needs more memory than a device of the TPU topology has."""
 
 
 class InvalidInputError(LiteRTTorchError, ValueError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -101,6 +102,49 @@ def compare(
     return _compare(model, Signature.checked(signature_name, module, args, kwargs))
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """Several models of one module beside eager PyTorch, by what they are called."""
+
+    reports: Mapping[str, Report]
+
+    def __str__(self) -> str:
+        head = ("output", "model", "dtype", "shape", "max abs error", "relative", "SNR")
+        rows = [head]
+        for i, output in enumerate(next(iter(self.reports.values())).outputs):
+            for name, report in self.reports.items():
+                o = report.outputs[i]
+                errors = (f"{o.max_abs_error:.3g}", f"{o.relative_error:.3g}", f"{o.snr_db:.1f} dB")
+                rows.append((output.name, name, o.dtype, str(list(o.shape)), *errors))
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = ("  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)) for r in rows)
+        return "\n".join(line.rstrip() for line in lines)
+
+    def within(self, bound: float | None = None) -> bool:
+        """Whether each model's every output is within `bound`, by default that of its dtype."""
+        return all(r.within(bound) for r in self.reports.values())
+
+
+def compare_all(
+    models: Mapping[str, Model],
+    module: torch.nn.Module,
+    args: tuple[Any, ...] | None = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    signature_name: str = DEFAULT_SIGNATURE_NAME,
+) -> Comparison:
+    """As `compare`, for several models, such as a .tflite file and a TPU artifact; one table.
+
+    Raises:
+        InvalidInputError: there are no models, or as `compare` raises it.
+        VerificationError: as `compare` raises it.
+    """
+    if not models:
+        raise InvalidInputError("there are no models to compare")
+    entry = Signature.checked(signature_name, module, args, kwargs)
+    return Comparison({name: _compare(model, entry) for name, model in models.items()})
+
+
 def bound_of(verify: bool | float, *, quantized: bool) -> float | None:
     """The bound that `convert(verify=...)` asks for; None stands for the defaults."""
     if verify is True:
@@ -169,10 +213,16 @@ def named_outputs(outputs: Any) -> dict[str, Array]:
 
 
 def _by_name(outputs: Any) -> dict[str, Array]:
-    if isinstance(outputs, dict):
-        return outputs
     listed = outputs if isinstance(outputs, tuple) else (outputs,)
-    return {f"output_{i}": x for i, x in enumerate(listed)}
+    named = (
+        outputs if isinstance(outputs, dict) else {f"output_{i}": x for i, x in enumerate(listed)}
+    )
+    return {name: _as_pairs(x) if np.iscomplexobj(x) else x for name, x in named.items()}
+
+
+def _as_pairs(x: Array) -> Array:
+    """Complex numbers, which a TPU program gives as they are, as LiteRT has them."""
+    return np.stack([x.real, x.imag], -1)
 
 
 def compare_arrays(name: str, got: Array, expected: Array) -> OutputComparison:

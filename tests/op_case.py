@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import torch
 from ai_edge_litert.interpreter import Interpreter, OpResolverType
+from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
 
 import litert_torch
@@ -23,7 +24,8 @@ class OpCase:
     kwargs: dict[str, Any] = field(default_factory=dict)
 
     def __str__(self):
-        return f"{self.op}({', '.join(map(_shown, [*self.args, *self.kwargs.values()]))})"
+        name = self.op if isinstance(self.op, OpOverload) else self.op.__name__
+        return f"{name}({', '.join(map(_shown, [*self.args, *self.kwargs.values()]))})"
 
     @property
     def leaves(self):

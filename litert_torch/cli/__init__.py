@@ -15,7 +15,18 @@ import click
 from litert_torch._version import __version__
 from litert_torch.errors import LiteRTTorchError
 
-COMMANDS = ("convert", "llm", "inspect", "run", "verify", "bench", "ops", "doctor")
+COMMANDS = (
+    "convert",
+    "quantize",
+    "llm",
+    "tpu",
+    "inspect",
+    "run",
+    "verify",
+    "bench",
+    "ops",
+    "doctor",
+)
 DEFAULT_COMMAND = "convert"
 
 OK, FAILURE, USAGE = 0, 1, 2

@@ -44,30 +44,34 @@ def command(
     source: str,
     output: str,
     dynamic: tuple[str, ...],
-    quantize: str | None,
-    calibrate: str | None,
     verify: bool,
     tolerance: float | None,
     strict: bool,
     quiet: bool,
     as_json: bool,
-    **source_options: Any,
+    **options: Any,
 ) -> None:
     """Convert, verify, then write."""
     if quiet:
         reporting.silence_warnings()
     outputs.check_output(output)
-    recipe = quantization.recipe_of(quantize, calibrate)
+    source_options, asked = quantization.split(options)
+    recipe = quantization.recipe_of(**asked)
+    verify = verify and getattr(recipe, "interface", None) is None  # PyTorch takes no pixels
     start = time.perf_counter()
     loaded = sources.load(source, **source_options)
-    with reporting.quiet_runtime():
+    shown = not (quiet or as_json)
+    with (
+        reporting.quiet_runtime(),
+        quantization.progress_of_calibration(recipe, shown=shown),
+    ):
         model, comparison = conversion.converted(
             loaded,
             dynamic,
             strict,
             verify,
             tolerance,
-            progress=not (quiet or as_json),
+            progress=shown,
             recipe=recipe,
         )
     model.export(output)
@@ -79,10 +83,15 @@ def command(
         "inputs": [str(t) for s in model.signatures.values() for t in s.inputs],
         "outputs": [str(t) for s in model.signatures.values() for t in s.outputs],
         "verified": comparison and [dataclasses.asdict(o) for o in comparison.outputs],
-        "quantized": recipe and recipe.report.as_dict(),
+        "quantized": None,
     }
+    done = []
+    if recipe is not None:
+        with reporting.quiet_runtime():
+            done = quantization.write_report(recipe, asked["report"], source)
+        done = [*quantization.lines(recipe), *done]
+        record["quantized"] = recipe.report.as_dict()
     if as_json or not quiet:
-        done = quantization.lines(recipe) if recipe is not None else []
         reporting.report(as_json, record, [*_lines(record, comparison), *done])
 
 

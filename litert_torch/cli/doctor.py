@@ -20,6 +20,8 @@ OPTIONAL = {
     "safetensors": "--weights FILE.safetensors",
     "torchao": "quantized models",
     "onnx": "ONNX sources",
+    "jax": "TPU artifacts",
+    "libtpu": "compiling for TPU",
 }
 
 

@@ -18,14 +18,19 @@ from litert_torch.cli import outputs, reporting
 @click.option(
     "--cache-length",
     type=click.IntRange(min=2),
-    help="Tokens of a conversation; by default 1280, or as many as the model knows if less.",
+    help="Most tokens of a conversation; by default 1280, or as many as the model knows if less.",
 )
 @click.option(
     "--prefill-length",
     "prefill_lengths",
     multiple=True,
     type=click.IntRange(min=1),
-    help="Tokens of a prompt read in one go; may be given several times. By default 16 and 128.",
+    help="Tokens of a prompt read in one go, with static shapes; may be given several times.",
+)
+@click.option(
+    "--dynamic/--static",
+    default=None,
+    help="Shapes chosen at run time (the default: faster on a CPU), or fixed (accelerators).",
 )
 @click.option("--quantize", metavar="RECIPE", help="A named recipe, as dynamic_wi8_afp32.")
 @click.option("--tokenizer", type=click.Path(), help="The tokenizer's folder, if not SOURCE.")
@@ -41,6 +46,7 @@ def command(
     output: str,
     cache_length: int | None,
     prefill_lengths: tuple[int, ...],
+    dynamic: bool | None,
     quantize: str | None,
     tokenizer: str | None,
     chat_template: str | None,
@@ -63,6 +69,7 @@ def command(
             output,
             cache_length=cache_length,
             prefill_lengths=prefill_lengths or None,
+            dynamic=dynamic,
             quantize=_recipe(quantize),
             tokenizer=tokenizer,
             chat_template=Path(chat_template).read_text("utf-8") if chat_template else None,

@@ -15,12 +15,14 @@ def command(search: str, as_json: bool) -> None:
 
     Others still convert where PyTorch decomposes them into these.
     """
-    from litert_torch.converter.lowerings import lowers
+    from litert_torch.converter.lowerings import lowers, lowers_complex
 
-    found = sorted(
-        (str(op), function.__module__.rpartition(".")[2])
-        for op, function in lowers.all().items()
-        if search in str(op)
-    )
+    tables = (lowers_complex.all(), lowers.all())  # of an op in both, the family for real numbers
+    families = {
+        str(op): function.__module__.rpartition(".")[2]
+        for table in tables
+        for op, function in table.items()
+    }
+    found = sorted((op, family) for op, family in families.items() if search in op)
     record = [{"op": op, "family": family} for op, family in found]
     reporting.report(as_json, record, [*reporting.table(found, ""), f"{len(found)} operators"])

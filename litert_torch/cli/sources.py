@@ -113,6 +113,22 @@ def load(
         raise click.UsageError(str(error)) from error
 
 
+def with_sizes(source: Source, dynamic: tuple[str, ...]) -> Signature:
+    """The source's entry point, with the sizes that --dynamic names left open.
+
+    Raises:
+        click.UsageError: `dynamic` is not understood, or the source is a program already.
+    """
+    from litert_torch.converter.frontends.samples import with_dynamic_sizes
+
+    if dynamic and source.program is not None:
+        raise click.UsageError("a .pt2 file has its dynamic sizes already; leave out --dynamic")
+    try:
+        return with_dynamic_sizes(source.signature, dynamic)
+    except InvalidInputError as error:
+        raise click.UsageError(str(error)) from error
+
+
 def _numbers(text: str, option: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",") if part.strip()]

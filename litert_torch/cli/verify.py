@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from typing import Any
 
 import click
@@ -10,6 +11,8 @@ import click
 from litert_torch.cli import reporting, sources
 
 _HELP = f"""Run a LiteRT file and its PyTorch model on the same inputs, and compare the outputs.
+
+FILE may also be the folder of a TPU artifact.
 
 {sources.HELP}
 Exits with 1 where an output differs by more than --tolerance.
@@ -39,9 +42,8 @@ def command(
 ) -> None:
     """Compare."""
     from litert_torch import verification
-    from litert_torch.runtime_bindings import LiteRTModel
 
-    model = LiteRTModel.load(file)  # before PyTorch is loaded: it is quick to fail
+    model = _loaded(file)  # before PyTorch is loaded: it is quick to fail
     reference = sources.load(source, **source_options).signature
     with reporting.quiet_runtime():
         found = verification.compare(
@@ -57,3 +59,13 @@ def command(
     reporting.report(as_json, record, [f"{file} {verdict} {source}", *rows])
     if not agrees:
         click.get_current_context().exit(1)
+
+
+def _loaded(path: str) -> Any:
+    if os.path.isdir(path):
+        from litert_torch import tpu
+
+        return tpu.load(path)
+    from litert_torch.runtime_bindings import LiteRTModel
+
+    return LiteRTModel.load(path)

@@ -14,6 +14,8 @@ from torch._ops import OpOverload
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
+from litert_torch.converter import own_decompositions
+
 
 @functools.cache
 def table() -> dict[Any, Callable[..., Any]]:
@@ -29,7 +31,10 @@ def has_decomposition(op: Any) -> bool:
 def _function(op: Any) -> Callable[..., Any] | None:
     if not isinstance(op, OpOverload):
         return None
-    name = op._schema.name + (f".{op._overloadname}" if op._overloadname != "default" else "")
+    own = own_decompositions.of(op)
+    if own is not None:
+        return own
+    name = op.name()  # type: ignore[no-untyped-call]
     if torch._C._dispatch_has_kernel_for_dispatch_key(name, "CompositeImplicitAutograd"):
         return op.decompose  # first: PyTorch's reference decompositions go down to prims views
     return table().get(op)

@@ -131,7 +131,24 @@ def _broadcast_size(sizes: tuple[Size, ...]) -> Size:
 
 
 def same_shape(a: Sequence[Size], b: Sequence[Size]) -> bool:
-    """Whether two shapes are equal; sizes that sympy cannot compare count as equal."""
-    return len(a) == len(b) and all(
-        x == y for x, y in zip(a, b, strict=True) if isinstance(x, int) and isinstance(y, int)
-    )
+    """Whether two shapes are equal; expressions are where they have a value in common.
+
+    Two forms of one size may be equal only for the sizes that the model accepts, which is more than
+    sympy can tell. Sizes that differ whatever the symbols are, as 1 and s, are different.
+    """
+    return len(a) == len(b) and all(map(_may_be_equal, a, b))
+
+
+_TRIALS = (10007, 5040, 720720)  # for the first symbol: odd, even, divisible by every small number
+
+
+def _may_be_equal(x: Size, y: Size) -> bool:
+    if x == y or (isinstance(x, int) and isinstance(y, int)):
+        return x == y
+    difference = _expr(x) - _expr(y)
+    symbols = sorted(difference.free_symbols, key=str)
+    for trial in _TRIALS:
+        at = difference.subs({s: trial * (i + 1) for i, s in enumerate(symbols)})
+        if at == 0 or not at.is_number:
+            return True
+    return False

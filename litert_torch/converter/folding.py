@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch._ops import OpOverload
 from torch.utils import _pytree as pytree
+from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
 from litert_torch.converter import constants, ir
 from litert_torch.converter.complex_values import ComplexValue
@@ -26,18 +27,23 @@ _ALWAYS = 1 << 20  # bytes; a larger result is folded only if it is no larger th
 
 @dataclass(frozen=True, eq=False)
 class Folded:
-    """A tensor known at conversion time, in the dtype that PyTorch gives it."""
+    """A tensor known at conversion time, in the dtype that PyTorch gives it.
+
+    `integers` is what `stored_integers` remembers of it.
+    """
 
     shape: tuple[int, ...]
     dtype: torch.dtype
     key: Hashable
     compute: Callable[[], torch.Tensor] = field(repr=False)
     is_stored: bool = False
+    integers: Any = None
 
     @classmethod
     def of_tensor(cls, tensor: torch.Tensor) -> "Folded":
         """A parameter, buffer or lifted constant."""
-        key = constants.from_tensor(tensor).key if tensor.layout is torch.strided else id(tensor)
+        plain = tensor.layout is torch.strided and not is_traceable_wrapper_subclass(tensor)
+        key = constants.from_tensor(tensor).key if plain else id(tensor)
         return cls(tuple(tensor.shape), tensor.dtype, key, lambda: tensor.detach(), is_stored=True)
 
     @property

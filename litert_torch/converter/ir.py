@@ -96,6 +96,7 @@ class Value:
     const: Constant | None = None
     name: str = ""
     quantization: Quantization | None = None
+    is_variable: bool = False  # keeps what ops write into it from call to call, as an LSTM's state
 
     @property
     def shape(self) -> Shape:
@@ -130,6 +131,7 @@ class Op:
         attrs: Fields of the builtin options table, in the schema's Python spelling; a `Graph` is a
             subgraph.
         source: Where it came from.
+        intermediates: Tensors whose types a kernel wants to know, as an integer LSTM's.
     """
 
     kind: str
@@ -137,6 +139,7 @@ class Op:
     outputs: list[Value]
     attrs: dict[str, Any]
     source: Source = Source()
+    intermediates: list[Value] = field(default_factory=list)
 
     @property
     def output(self) -> Value:
@@ -156,6 +159,7 @@ class Graph:
     output_names: list[str] = field(default_factory=list)
     source: Source = Source()
     least_sizes: dict[Any, int] = field(default_factory=dict)  # of the symbols in dynamic sizes
+    listed: tuple[list[str], list[str]] | None = None  # the names in another order, for callers
 
     def emit_many(
         self, kind: str, inputs: Sequence[Value | None], types: Sequence[TensorType], **attrs: Any
@@ -213,19 +217,23 @@ class Graph:
         self.ops = kept[::-1]
 
     def subgraphs(self) -> Iterator["Graph"]:
-        """Graphs that ops of this one hold as attributes, each before its own subgraphs."""
-        for op in self.ops:
-            for value in op.attrs.values():
-                if isinstance(value, Graph):
+        """Graphs that ops of this one hold as attributes, once each, before their own subgraphs."""
+        seen: set[Graph] = set()
+        pending = [self]
+        while pending:
+            held = [v for op in pending.pop().ops for v in op.attrs.values()]
+            for value in held:
+                if isinstance(value, Graph) and value not in seen:
+                    seen.add(value)
+                    pending.append(value)
                     yield value
-                    yield from value.subgraphs()
 
     def verify(self) -> None:
         """Raise InvalidGraphError unless every value is defined before it is read."""
         known = set(self.inputs)
         for op in self.ops:
             for v in op.inputs:
-                if v is not None and v not in known and v.const is None:
+                if v is not None and v not in known and v.const is None and not v.is_variable:
                     raise InvalidGraphError(f"{op.kind} ({op.source}) reads a value nobody made")
             if any(v.producer is not op for v in op.outputs):
                 raise InvalidGraphError(f"{op.kind} ({op.source}) does not own its results")

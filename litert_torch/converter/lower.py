@@ -17,7 +17,7 @@ from torch.export import ExportedProgram
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind
 from torch.utils import _pytree as pytree
 
-from litert_torch.converter import decompositions, dims, folding, functionalize
+from litert_torch.converter import decompositions, dims, folding, functionalize, stored_integers
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.complex_values import ComplexValue, from_interleaved, interleaved
 from litert_torch.converter.ir import Graph, Source, TensorType, Value
@@ -207,11 +207,11 @@ class _Lowering:
         if isinstance(target, OpOverload):
             folded = folding.fold(target, args, kwargs, fake)
             if folded is not None:
-                return folded
+                return stored_integers.remembered(target, args, folded)
         args = pytree.tree_map_only(torch.fx.GraphModule, self._body, args)
         table = table_for(node, self.table)
         if not (isinstance(target, HigherOrderOperator) and target in table):
-            args, kwargs = folding.as_values((args, kwargs), compute_dtype)
+            args, kwargs = self._as_values(target, args, kwargs)
         try:
             _require_own_memory(node)
             if target in table:
@@ -231,6 +231,12 @@ class _Lowering:
             raise InvalidGraphError(
                 f"lowering {target} at {self.graph.source} failed: {type(error).__name__}: {error}"
             ) from error
+
+    def _as_values(self, target: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The arguments with constants as values; a product's weights may stay integers."""
+        if target in stored_integers.PRODUCTS:
+            args = tuple(stored_integers.dequantized(self.graph, a) for a in args)
+        return folding.as_values((args, kwargs), compute_dtype)
 
     def _body(self, module: torch.fx.GraphModule) -> Body:
         def lower_into(g: Graph, inputs: Sequence[Any]) -> list[Any]:
@@ -259,8 +265,8 @@ class _Lowering:
         saved = self.results
         self.run(body, inputs)
         results, self.results = self.results, saved
-        fake = node.meta.get("val")
-        return results if isinstance(fake, (tuple, list)) else results[0]
+        _, structure = pytree.tree_flatten(node.meta.get("val"), is_leaf=lambda x: x is None)
+        return pytree.tree_unflatten(results, structure)
 
     def _checked(self, target: Any, result: Any, fake: Any) -> Any:
         """`result`, which must have the shape and dtype that PyTorch says."""

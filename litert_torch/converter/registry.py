@@ -30,8 +30,10 @@ class Body:
 class Lowerings:
     """The lowerings of one package; its modules are found and imported on first use."""
 
-    def __init__(self, package: str) -> None:
+    def __init__(self, package: str, *, takes_graph: bool = True) -> None:
+        """For `package`, whose lowerings take a graph first, or the op's arguments only."""
         self._package = package
+        self._takes_graph = takes_graph
         self._table: dict[AtenOp, Lowering] = {}
         self._awaited: dict[str, Lowering] = {}
         self._complete = False
@@ -49,7 +51,7 @@ class Lowerings:
                 if op in self._table:
                     raise ValueError(f"{op} is lowered twice: {self._table[op]} and {function}")
                 if isinstance(op, OpOverload):
-                    _check_signature(op, function)
+                    self._check_signature(op, function)
                 self._table[op] = function
             return function
 
@@ -82,6 +84,15 @@ class Lowerings:
             else:
                 self._table[op] = before
 
+    def _check_signature(self, op: OpOverload[Any, Any], function: Lowering) -> None:
+        """A lowering takes the graph, then the op's own arguments with the op's own defaults."""
+        first = 1 if self._takes_graph else 0
+        have = list(inspect.signature(function).parameters.values())[first:]
+        want = list(signature_of(op).parameters.values())[1:]
+        if [(p.name, p.default) for p in want] != [(p.name, p.default) for p in have]:
+            graph = "graph, " if self._takes_graph else ""
+            raise TypeError(f"{function.__name__} must take ({graph}...) as in '{op._schema}'")
+
     def all(self) -> Mapping[AtenOp, Lowering]:
         """Every lowering of the package, and those that users registered."""
         if not self._complete:
@@ -100,14 +111,6 @@ def _loaded(name: str) -> OpOverload[Any, Any] | None:
     namespace, op = name.split("::")
     packet = getattr(getattr(torch.ops, namespace), op, None)
     return None if packet is None else packet.default
-
-
-def _check_signature(op: OpOverload[Any, Any], function: Lowering) -> None:
-    """A lowering takes the graph, then the op's own arguments with the op's own defaults."""
-    have = list(inspect.signature(function).parameters.values())[1:]
-    want = list(signature_of(op).parameters.values())[1:]
-    if [(p.name, p.default) for p in want] != [(p.name, p.default) for p in have]:
-        raise TypeError(f"{function.__name__} must take (graph, ...) as in '{op._schema}'")
 
 
 def signature_of(op: OpOverload[Any, Any]) -> inspect.Signature:

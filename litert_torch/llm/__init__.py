@@ -21,6 +21,7 @@ def export(
     *,
     cache_length: int | None = None,
     prefill_lengths: Sequence[int] | None = None,
+    dynamic: bool | None = None,
     quantize: GraphTransform | None = None,
     tokenizer: Any = None,
     chat_template: str | None = None,
@@ -28,20 +29,22 @@ def export(
 ) -> None:
     """Write a model and its tokenizer as a .litertlm file, whole or not at all.
 
-    The model runs through its own code in transformers. The file has a signature prefill_N for
-    each N of `prefill_lengths` and one called decode, all on one set of weights; they take tokens
-    int32 [1, N], input_pos int32 [N] and the cache, float32, kv_cache_k_i [1, heads, length, width]
-    and kv_cache_v_i [1, heads, width, length]; they give the cache, and decode float32 logits
-    [1, 1, vocabulary].
+    The model runs through its own code in transformers. The file has the signatures prefill and
+    decode on one set of weights; they take tokens int32 [1, N], input_pos int32 [N] and the cache,
+    float32, kv_cache_k_i [1, heads, length, width] and kv_cache_v_i [1, heads, width, length]; they
+    give the cache, and decode float32 logits [1, 1, vocabulary]. N, and the length, are chosen
+    when it runs. With static shapes there is a prefill_N for each N of `prefill_lengths` instead.
 
     Args:
         source: A loaded PreTrainedModel, float32 and in eval mode, or the path of a folder in
             Hugging Face's form (config.json, safetensors, tokenizer.json).
         path: The file to write.
-        cache_length: Tokens of a conversation; decoding a token takes time in proportion. By
-            default 1280, or as many as the model knows if that is less.
-        prefill_lengths: Tokens of a prompt that are read in one go, by default 16 and 128. A
-            prompt is read in the largest that fit; each costs memory when the file is loaded.
+        cache_length: Most tokens of a conversation, by default 1280, or as many as the model knows
+            if that is less. With static shapes, decoding a token takes time in proportion.
+        prefill_lengths: For static shapes: tokens of a prompt that are read in one go, 16 and 128
+            if it is None. A prompt is read in the largest that fit; each costs memory when loaded.
+        dynamic: Whether shapes are dynamic, which is faster on a CPU; accelerators need static
+            ones. By default where no `prefill_lengths` are given.
         quantize: A recipe of `litert_torch.quantize.recipe`, or what else has apply(graph).
         tokenizer: A tokenizer of transformers, or a folder with one; by default the source's.
         chat_template: Jinja to use instead of the tokenizer's.
@@ -69,6 +72,7 @@ def export(
             path,
             cache_length=cache_length,
             prefill_lengths=prefill_lengths,
+            dynamic=dynamic,
             quantize=quantize,
             tokenizer=tokenizer,
             chat_template=chat_template,

@@ -7,7 +7,9 @@ and outputs of a graph; LiteRT writes the update into the input's own buffer.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -15,6 +17,10 @@ import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from litert_torch.errors import UnsupportedCaseError
+from litert_torch.llm.positions import RunTimePositions
+
+KEY_AXIS, VALUE_AXIS = 2, 3
+"""Where the tokens lie in keys and values."""
 
 
 @dataclass(frozen=True)
@@ -131,7 +137,7 @@ def measured_layers(model: Any) -> list[LayerShape]:
     layers = cast("list[Any]", cache.layers)
     if not layers:
         raise _unsupported(model, "it does not write to the cache it is given")
-    return [_shape(model, layer.keys, layer.values) for layer in layers]
+    return [layer_shape(model, layer.keys, layer.values) for layer in layers]
 
 
 _ATTENTION_KINDS = {"full_attention", "sliding_attention", "chunked_attention"}
@@ -144,7 +150,12 @@ def _unsupported(model: Any, why: str) -> UnsupportedCaseError:
     )
 
 
-def _shape(model: Any, keys: Any, values: Any) -> LayerShape:
+def layer_shape(model: Any, keys: Any, values: Any) -> LayerShape:
+    """What a layer keeps, from the keys and values of one token.
+
+    Raises:
+        UnsupportedCaseError: they are something else.
+    """
     if keys is None or keys.ndim != 4 or values.ndim != 4 or keys.shape[:3] != values.shape[:3]:
         raise _unsupported(model, "a layer's cache is not of keys and values [1, heads, 1, width]")
     return LayerShape(keys.shape[1], keys.shape[3], values.shape[3])
@@ -152,21 +163,34 @@ def _shape(model: Any, keys: Any, values: Any) -> LayerShape:
 
 def run(model: Any, tokens: torch.Tensor, positions: torch.Tensor, cache: Cache) -> Any:
     """Call the model on int64 tokens and positions [1, T]; it gives `logits` [1, 1, vocabulary]."""
-    return model(
-        input_ids=tokens,
-        position_ids=positions,
-        use_cache=True,
-        logits_to_keep=1,
-        **{cache_parameter(model): cache},
-    )
+    offered = {"position_ids": positions, "logits_to_keep": 1}
+    known = inspect.signature(model.forward).parameters
+    with _run_time_positions(tokens, cache):
+        output = model(
+            input_ids=tokens,
+            use_cache=True,
+            **{cache_parameter(model): cache},
+            **{name: value for name, value in offered.items() if name in known},
+        )
+    if "logits_to_keep" not in known:
+        output.logits = output.logits[:, -1:]
+    return output
+
+
+def _run_time_positions(tokens: torch.Tensor, cache: Cache) -> AbstractContextManager[Any]:
+    layer: Any = next((x for x in cache.layers if isinstance(x, StaticLayer)), None)
+    if layer is None:
+        return nullcontext()
+    return RunTimePositions(layer.start, tokens.shape[1], layer.get_max_length())
 
 
 def cache_parameter(model: Any) -> str:
-    """What `model.forward` calls its cache: "cache", or "past_key_values" in older transformers."""
-    import inspect
+    """What `model.forward` calls its cache.
 
+    "cache" in transformers from 5.20 on, "past_key_values" before, "cache_params" in some models.
+    """
     parameters = inspect.signature(model.forward).parameters
-    return "cache" if "cache" in parameters else "past_key_values"
+    return next((n for n in ("cache", "cache_params") if n in parameters), "past_key_values")
 
 
 def names(layers: int) -> list[tuple[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -9,11 +10,13 @@ from typing import Any
 from litert_torch import converter
 from litert_torch.converter import GraphTransform, flatbuffer
 from litert_torch.converter.ir import Graph
-from litert_torch.errors import InvalidInputError
-from litert_torch.llm import attention, bundle, chat, signatures, sources
+from litert_torch.errors import ConversionError, InvalidInputError
+from litert_torch.llm import attention, bundle, chat, experts, recurrent, signatures, sources
 from litert_torch.llm.cache import measured_layers
 from litert_torch.llm.metadata import MODEL_KINDS, Metadata
 from litert_torch.progress import Progress
+
+_log = logging.getLogger("litert_torch")
 
 _MODEL_ITEMS = {"model_type": "tf_lite_prefill_decode"}
 _DEFAULT_CACHE = 1280
@@ -26,6 +29,7 @@ def export(
     *,
     cache_length: int | None,
     prefill_lengths: Sequence[int] | None,
+    dynamic: bool | None,
     quantize: GraphTransform | None,
     tokenizer: Any,
     chat_template: str | None,
@@ -35,7 +39,9 @@ def export(
     progress("load")
     loaded = sources.load(source, tokenizer)
     length = _cache_length(loaded.model, cache_length)
-    prefills = _prefill_lengths(prefill_lengths, length)
+    prefills = (
+        None if _is_dynamic(dynamic, prefill_lengths) else _prefill_lengths(prefill_lengths, length)
+    )
     tokenizer_section = sources.tokenizer_section(loaded.tokenizer)
     talk = chat.prepared(loaded.tokenizer, chat_template)
     about = _metadata(loaded, talk, length)
@@ -54,21 +60,41 @@ def export(
 def _graphs(
     model: Any,
     cache_length: int,
-    prefill_lengths: Sequence[int],
+    prefill_lengths: Sequence[int] | None,
     quantize: GraphTransform | None,
     progress: Progress,
 ) -> list[Graph]:
-    """One graph for each signature; the weights are shared."""
-    with attention.installed(model):
-        entries = signatures.entries(
-            model,
-            measured_layers(model),
-            cache_length=cache_length,
-            prefill_lengths=prefill_lengths,
-        )
-        return converter.convert_signatures(
-            entries, transforms=[] if quantize is None else [quantize], progress=progress
-        )
+    """One graph for each signature; the weights are shared. Without lengths, dynamic shapes.
+
+    One trace serves all signatures where the model allows it: tracing takes most of the time.
+    """
+    options: dict[str, Any] = {"progress": progress}
+    options["transforms"] = [] if quantize is None else [quantize]
+    with attention.installed(model), experts.installed(model):
+        if recurrent.keeps_state(model):
+            entries = recurrent.entries(
+                model,
+                recurrent.measured_states(model),
+                cache_length=cache_length,
+                prefill_lengths=prefill_lengths or _prefill_lengths(None, cache_length),
+            )
+            return converter.convert_signatures(entries, **options)
+        layers = measured_layers(model)
+        if prefill_lengths is None:
+            trace = signatures.dynamic_trace(model, layers, cache_length=cache_length)
+            try:
+                return converter.convert_variants(trace.signature, trace.variants, **options)
+            except ConversionError as error:
+                _log.warning("Static shapes, as dynamic ones do not convert: %s", error)
+        lengths = prefill_lengths or _prefill_lengths(None, cache_length)
+        sizes = {"cache_length": cache_length, "prefill_lengths": lengths}
+        trace = signatures.static_trace(model, layers, **sizes)
+        try:
+            return converter.convert_variants(trace.signature, trace.variants, **options)
+        except ConversionError as error:
+            _log.info("Each signature is traced, as one trace does not convert: %s", error)
+        entries = signatures.entries(model, layers, **sizes)
+        return converter.convert_signatures(entries, **options)
 
 
 def _cache_length(model: Any, asked: int | None) -> int:
@@ -88,6 +114,15 @@ def _cache_length(model: Any, asked: int | None) -> int:
             f"cache_length={asked} is more than the {limit} positions that the model knows"
         )
     return asked
+
+
+def _is_dynamic(asked: bool | None, prefill_lengths: Sequence[int] | None) -> bool:
+    """Whether sizes are chosen at run time: where asked for, else where no lengths are given."""
+    if asked and prefill_lengths is not None:
+        raise InvalidInputError(
+            "prefill_lengths are of static shapes; leave them out, or dynamic=True"
+        )
+    return prefill_lengths is None if asked is None else asked
 
 
 def _prefill_lengths(asked: Sequence[int] | None, cache_length: int) -> list[int]:

@@ -13,13 +13,15 @@ from litert_torch.converter.constants import Array, Constant
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Op, Quantization, TensorType, Value, retyped
 from litert_torch.errors import InvalidInputError
-from litert_torch.quantize import calibrate, half_precision, kernels, static
-from litert_torch.quantize.algorithms import smoothing
+from litert_torch.quantize import calibrate, half_precision, interfaces, kernels, static
+from litert_torch.quantize.algorithms import gptq, smoothing
 from litert_torch.quantize.algorithms.bias_correction import corrected
+from litert_torch.quantize.algorithms.gptq import SecondMoment
 from litert_torch.quantize.numerics import affine, as_integers
 from litert_torch.quantize.planning import Plan, layout_of, not_static, plans_for, weight_of
 from litert_torch.quantize.report import Entry, Pairs
 from litert_torch.quantize.weights import WeightStore
+from litert_torch.quantize.windows import Window, window_of
 
 if TYPE_CHECKING:
     from litert_torch.quantize.recipe import Recipe
@@ -38,9 +40,8 @@ def apply(recipe: Recipe, graph: Graph) -> None:
     means: Mapping[Value, Array] = {}
     if wanted:
         seen = _statistics(recipe, graph, wanted)
-        plan = static.static_plan(
-            graph, plans, wanted, seen.ranges, seen.typical, recipe.least_sqnr
-        )
+        ranges = interfaces.known_ranges(recipe.interface, graph, seen.ranges)
+        plan = static.static_plan(graph, plans, wanted, ranges, seen.typical, recipe.least_sqnr)
         means = seen.means
         plans = _without_static(plans, plan)
     moments = _second_moments(recipe, graph, plans)
@@ -51,7 +52,13 @@ def apply(recipe: Recipe, graph: Graph) -> None:
         rebuilt.run()
         recipe.report.entries += rebuilt.entries
         recipe.report.pairs.append(
-            Pairs(before, g, rebuilt.weights, rebuilt.activations() if g is graph else [])
+            Pairs(
+                before,
+                g,
+                rebuilt.weights,
+                rebuilt.activations() if g is graph else [],
+                rebuilt.results() if g is graph else [],
+            )
         )
 
 
@@ -95,27 +102,41 @@ _CORRECTED = frozenset({"FULLY_CONNECTED", "CONV_2D", "DEPTHWISE_CONV_2D"})
 """Ops whose bias makes up for the mean error of their weights."""
 
 
-def _second_moments(recipe: Recipe, graph: Graph, plans: Mapping[Op, Plan]) -> dict[Value, Array]:
-    """What GPTQ needs to know of the inputs of the ops that a rule wants it for."""
-    values = [op.inputs[0] for op in graph.ops if _takes_gptq(op, plans[op])]
-    if not values:
+Moments = Mapping[tuple[Value, Window], SecondMoment]
+
+
+def _second_moments(recipe: Recipe, graph: Graph, plans: Mapping[Op, Plan]) -> Moments:
+    """What GPTQ needs to know of the inputs of the ops that it is for."""
+    is_given = recipe.calibration is not None
+    found = [_seen_by(op, plans[op], is_calibrated=is_given) for op in graph.ops]
+    wanted = dict.fromkeys(seen for seen in found if seen is not None)
+    if not wanted:
         return {}
     if recipe.calibration is None:
         raise InvalidInputError("gptq needs calibration data: recipe.calibrated(batches)")
-    found = dict.fromkeys(v for v in values if v is not None)
-    return calibrate.second_moments(graph, found, recipe.calibration)
+    return calibrate.second_moments(graph, wanted, recipe.calibration)
 
 
-def _takes_gptq(op: Op, plan: Plan) -> bool:
-    """Whether GPTQ is asked for and the op multiplies matrices, so that it has columns."""
-    if plan.rule is None or plan.rule.algorithm != "gptq" or plan.form == "float":
-        return False
-    w = weight_of(op)
-    is_pointwise = op.kind == "CONV_2D" and w is not None and w.shape[1:3] == (1, 1)
-    x = op.inputs[0]
-    if w is None or x is None or not (op.kind == "FULLY_CONNECTED" or is_pointwise):
-        return False
-    return x.shape[-1] == w.shape[-1]
+def _seen_by(op: Op, plan: Plan, *, is_calibrated: bool) -> tuple[Value, Window] | None:
+    """What GPTQ must know for an op; None where it is not asked for, or has no columns to go by.
+
+    Without an algorithm asked for, it is GPTQ where there is calibration data.
+    """
+    window = window_of(op) if plan.form != "float" and plan.rule is not None else None
+    x = op.inputs[0] if op.inputs else None
+    if window is None or x is None or plan.weights is None or not plan.weights.is_integer:
+        return None
+    assert plan.rule is not None
+    is_default = (
+        plan.rule.algorithm is None
+        and is_calibrated
+        and window.columns(int(x.shape[-1])) <= gptq.LARGEST
+    )
+    return (x, window) if plan.rule.algorithm == "gptq" or is_default else None
+
+
+def _is_compensated(plan: Plan) -> bool:
+    return plan.rule is not None and plan.rule.algorithm in (None, "gptq")
 
 
 class _Rebuilt:
@@ -127,7 +148,7 @@ class _Rebuilt:
         plans: Mapping[Op, Plan],
         static_plan: static.StaticPlan,
         store: WeightStore,
-        moments: Mapping[Value, Array],
+        moments: Moments,
         means: Mapping[Value, Array],
     ) -> None:
         self.graph = graph
@@ -166,6 +187,15 @@ class _Rebuilt:
             if v.producer is not None
         ]
 
+    def results(self) -> list[tuple[str, Value, Value]]:
+        """Every float result by name, beside what stands for it now."""
+        return [
+            (self.plans[op].place.name, v, self._integers.get(v) or self._real.get(v, v))
+            for op in self._old_ops
+            for v in op.outputs
+            if _is_float(v)
+        ]
+
     def _enter(self, plan: Plan, form: str, note: str, *weights: Value) -> None:
         place = plan.place
         before = after = 0
@@ -190,6 +220,7 @@ class _Rebuilt:
     def _emit(self, op: Op, inputs: list[Value | None]) -> None:
         types = [v.type for v in op.outputs]
         results = self.graph.emit_many(op.kind, inputs, types, **op.attrs)
+        self.graph.ops[-1].intermediates = op.intermediates
         for old, new in zip(op.outputs, results, strict=True):
             new.name = old.name
             new.quantization = old.quantization
@@ -245,9 +276,10 @@ class _Rebuilt:
         w = weight_of(op)
         assert w is not None
         assert plan.weights is not None
+        window, x = window_of(op), op.inputs[0]
         moment = None
-        if _takes_gptq(op, plan) and op.inputs[0] is not None:
-            moment = self.moments.get(op.inputs[0])
+        if window is not None and x is not None and _is_compensated(plan):
+            moment = self.moments.get((x, window))
         algorithm = plan.rule.algorithm if plan.rule is not None else None
         layout = layout_of(op, plan.weights)
         return self.store.quantized(

@@ -17,8 +17,12 @@ from litert_torch.converter.constants import Array
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Value
 from litert_torch.errors import InvalidInputError
+from litert_torch.quantize.algorithms.equalization import ChannelRanges
+from litert_torch.quantize.algorithms.gptq import SecondMoment
 from litert_torch.quantize.calibration_data import Calibration, Feed, feeds, is_repeatable
 from litert_torch.quantize.ranges import OBSERVERS, Observer
+from litert_torch.quantize.resuming import Pass, State
+from litert_torch.quantize.windows import Window
 from litert_torch.runtime_bindings import LiteRTModel
 
 _AT_ONCE = 1 << 29  # bytes of tensors that one run gives
@@ -57,6 +61,10 @@ class Tapped:
             self._model = LiteRTModel(path)
         self._signature = graph.name
 
+    def places(self, values: Sequence[Value]) -> list[int]:
+        """Which of `values` it gives."""
+        return [i for i, v in enumerate(values) if v in self._names or v in self._fed]
+
     def run(self, feed: Feed) -> dict[Value, Array]:
         """The values for one batch."""
         given = {v: feed[name] for v, name in self._fed.items()}
@@ -67,8 +75,24 @@ class Tapped:
         return given | {v: outputs[name] for v, name in self._names.items()}
 
 
-def look(graph: Graph, values: Sequence[Value], calibration: Calibration, see: Seen) -> None:
+def look(
+    graph: Graph,
+    values: Sequence[Value],
+    calibration: Calibration,
+    see: Seen,
+    *,
+    gathers: str = "",
+    state: Sequence[State] = (),
+) -> None:
     """Call `see` with each of `values`, batch by batch.
+
+    Args:
+        graph: A main graph.
+        values: Inputs of the graph and results of its ops.
+        calibration: The batches.
+        see: Called with a value and what it is.
+        gathers: What `see` gathers, and how: of a `Resumable`, equal texts go on with each other.
+        state: Where it gathers that.
 
     Raises:
         InvalidInputError: there is no batch, one does not fit, or the model computes NaN from it.
@@ -79,11 +103,20 @@ def look(graph: Graph, values: Sequence[Value], calibration: Calibration, see: S
         batches = list(calibration() if callable(calibration) else calibration)
     for part in parts:
         with tempfile.TemporaryDirectory(prefix="litert_torch_") as folder:
-            tapped = Tapped(graph, part, Path(folder, "float.tflite"))
+            file = Path(folder, "float.tflite")
+            tapped = Tapped(graph, part, file)
+            about = (gathers, graph.name, len(values), tapped.places(values))
+            run = Pass(calibration, about, file, values, state)
+            if run.is_finished:
+                continue
             for number, feed in enumerate(feeds(batches, graph)):
+                if number < run.done:
+                    continue
                 for v, x in tapped.run(feed).items():
                     _check_numbers(v, x, number)
                     see(v, x)
+                run.saw(number + 1)
+            run.saw(number + 1, is_finished=True)
 
 
 def _check_numbers(v: Value, x: Array, number: int) -> None:
@@ -126,7 +159,14 @@ class Statistics:
             if v in sums:
                 sums[v] += rows.sum(axis=0, dtype=np.float64)
 
-        look(graph, list(observers), calibration, see)
+        look(
+            graph,
+            list(observers),
+            calibration,
+            see,
+            gathers=f"ranges by {observer}",
+            state=(observers, sums, squares, counts),
+        )
         self.ranges = {v: o.range(dtype) for v, o in observers.items()}
         self.means = {v: (s / max(counts[v], 1)).astype(np.float32) for v, s in sums.items()}
         self.typical = {v: float(np.median(s)) / max(counts[v], 1) for v, s in squares.items()}
@@ -142,7 +182,33 @@ def largest_magnitudes(
         rows = np.abs(x.reshape(-1, x.shape[-1]))
         found[v] = np.maximum(found[v], rows.max(axis=0))
 
-    look(graph, list(found), calibration, see)
+    look(graph, list(found), calibration, see, gathers="magnitudes", state=(found,))
+    return found
+
+
+def channel_ranges(
+    graph: Graph, values: Iterable[Value], calibration: Calibration
+) -> dict[Value, ChannelRanges]:
+    """The range and the mean square of each channel of each value."""
+    found: dict[Value, ChannelRanges] = {}
+    counts: dict[Value, int] = {}
+
+    def see(v: Value, x: Array) -> None:
+        rows = x.reshape(-1, x.shape[-1])
+        low, high = rows.min(axis=0), rows.max(axis=0)
+        square = np.einsum("ij,ij->j", rows, rows) / len(rows)
+        if v not in found:
+            found[v], counts[v] = ChannelRanges(low, high, square), 1
+            return
+        old, counts[v] = found[v], counts[v] + 1
+        found[v] = ChannelRanges(
+            np.minimum(low, old.low),
+            np.maximum(high, old.high),
+            old.square + (square - old.square) / counts[v],
+        )
+
+    listed = list(dict.fromkeys(values))
+    look(graph, listed, calibration, see, gathers="channel ranges", state=(found, counts))
     return found
 
 
@@ -152,16 +218,19 @@ def _channels(v: Value) -> int:
 
 
 def second_moments(
-    graph: Graph, values: Iterable[Value], calibration: Calibration
-) -> dict[Value, Array]:
-    """The sum of x x^T over all positions of each value, float32 [channels, channels]."""
-    moments = {v: np.zeros((int(v.shape[-1]),) * 2, np.float32) for v in values}
+    graph: Graph, wanted: Iterable[tuple[Value, Window]], calibration: Calibration
+) -> dict[tuple[Value, Window], SecondMoment]:
+    """The second moment of what each window sees of each value."""
+    moments = {(v, w): SecondMoment.of(w, int(v.shape[-1])) for v, w in wanted}
+    windows: dict[Value, list[Window]] = {}
+    for v, w in moments:
+        windows.setdefault(v, []).append(w)
 
     def see(v: Value, x: Array) -> None:
-        rows = x.reshape(-1, x.shape[-1])
-        moments[v] += rows.T @ rows
+        for window in windows[v]:
+            moments[v, window].see(window.rows(x))
 
-    look(graph, list(moments), calibration, see)
+    look(graph, list(windows), calibration, see, gathers="second moments", state=(moments,))
     return moments
 
 

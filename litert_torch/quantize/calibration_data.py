@@ -8,14 +8,16 @@ from typing import Any
 import numpy as np
 
 from litert_torch.converter.constants import Array
-from litert_torch.converter.dims import Size
+from litert_torch.converter.dims import Size, smallest
 from litert_torch.converter.ir import Graph
 from litert_torch.errors import InvalidInputError
 
 Batch = Any
 """An array, a tuple of arrays in the inputs' order, or a dict by input name."""
 
-Calibration = Iterable[Batch] | Callable[[], Iterable[Batch]]
+Calibration = Iterable[Batch] | Callable[[], Iterable[Batch]] | Mapping[str, Any]
+"""Batches, or a function that gives them, or either by signature name; or what has a method
+`for_graph(graph)` that gives them, as `CalibrationFiles` has."""
 
 Feed = dict[str, Array]
 
@@ -28,10 +30,42 @@ def feeds(calibration: Calibration, graph: Graph) -> Iterator[Feed]:
             finite.
     """
     number = -1
-    for number, batch in enumerate(calibration() if callable(calibration) else calibration):
+    for number, batch in enumerate(batches_of(calibration, graph)):
         yield _feed(batch, graph, number)
     if number < 0:
         raise InvalidInputError("the calibration data is empty: give at least one batch of inputs")
+
+
+def first_feed(calibration: Calibration, graph: Graph) -> Feed:
+    """The first batch; of a generator, it is then gone."""
+    return next(feeds(calibration, graph))
+
+
+def made_up_feed(graph: Graph) -> Feed:
+    """One batch of normal numbers, and zeros of other types, in the least sizes."""
+    rng = np.random.default_rng(0)
+    found: Feed = {}
+    for name, v in zip(graph.input_names, graph.inputs, strict=True):
+        shape = [smallest(s, graph.least_sizes) for s in v.shape]
+        values = rng.standard_normal(shape) if v.dtype.is_float else np.zeros(shape)
+        found[name] = values.astype(v.dtype.numpy)
+    return found
+
+
+def batches_of(calibration: Calibration, graph: Graph) -> Iterable[Batch]:
+    """The batches for one signature."""
+    if isinstance(calibration, Mapping):
+        if graph.name not in calibration:
+            raise InvalidInputError(
+                f"there is calibration data for {', '.join(map(str, calibration))}, but none for "
+                f"signature {graph.name!r}"
+            )
+        return batches_of(calibration[graph.name], graph)
+    for_graph = getattr(calibration, "for_graph", None)
+    if for_graph is not None:
+        found: Iterable[Batch] = for_graph(graph)
+        return found
+    return calibration() if callable(calibration) else calibration
 
 
 def is_repeatable(calibration: Calibration) -> bool:

@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph
 from litert_torch.errors import InvalidInputError
 from litert_torch.quantize.calibration_data import Calibration
+from litert_torch.quantize.interfaces import Interface, Kind, normalization
 from litert_torch.quantize.report import Report
+from litert_torch.quantize.resuming import Resumable
 from litert_torch.quantize.rules import Compute, Rule
 from litert_torch.quantize.schemes import Weights, float16, int2, int4, int8
 
@@ -34,6 +36,7 @@ class Recipe:
         least_sqnr: In dB. A calibrated activation whose median channel int8 would leave less
             signal to noise stays in float; -inf for accelerators that compute on integers only.
         smoothing: See `smoothed`; None leaves it out.
+        interface: See `with_interface`; None leaves inputs and outputs in float.
         report: What was done to the graphs of the conversions so far.
     """
 
@@ -42,6 +45,7 @@ class Recipe:
     observer: str = "min_max"
     least_sqnr: float = 12.0
     smoothing: float | None = None
+    interface: Interface | None = None
     report: Report = field(default_factory=Report, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -174,6 +178,30 @@ class Recipe:
             raise InvalidInputError(f"strength must be between 0 and 1, not {strength}")
         return replace(self, smoothing=strength)
 
+    def with_interface(
+        self,
+        inputs: Kind = "float32",
+        outputs: Kind = "float32",
+        *,
+        mean: float | Sequence[float] | None = None,
+        std: float | Sequence[float] | None = None,
+    ) -> Recipe:
+        """This recipe with inputs and outputs of 8 bits.
+
+        Args:
+            inputs: "uint8" takes pixels 0..255, "int8" pixels less 128; "float32" stays.
+            outputs: "uint8" or "int8", whose scale and zero point are in the file.
+            mean: With `std`, says that the model was trained on (pixel - mean) / std, pixels being
+                0..255. One number becomes the scale and zero point of the input, and costs
+                nothing as the model runs; one a channel costs a product and a sum.
+            std: See `mean`. Without both, the input's scale is that of the calibration data.
+
+        Raises:
+            InvalidInputError: an unknown type, or numbers that do not go together.
+        """
+        first, second = normalization(mean, std)
+        return replace(self, interface=Interface(inputs, outputs, first, second))
+
     def apply(self, graph: Graph) -> None:
         """Quantize `graph` in place; the report tells what was done.
 
@@ -181,9 +209,14 @@ class Recipe:
             InvalidInputError: a rule that names a module or a tensor matches nothing, or a rule
                 needs calibration data that is absent or does not fit.
         """
+        from litert_torch.quantize import interfaces
         from litert_torch.quantize.apply import apply
 
         apply(self, graph)
+        if self.interface is not None:
+            interfaces.apply(self, graph)
+        if isinstance(self.calibration, Resumable):
+            self.calibration.finished()
 
     def to_json(self) -> str:
         """The rules as JSON; `from_json` reads them back."""
@@ -193,6 +226,7 @@ class Recipe:
             "observer": self.observer,
             "least_sqnr": self.least_sqnr,
             "smoothing": self.smoothing,
+            "interface": self.interface and vars(self.interface),
         }
         return recipe_files.to_json(self.rules, settings)
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from litert_torch.converter.dtypes import DType
 from litert_torch.errors import InvalidInputError
+from litert_torch.quantize.interfaces import Interface
 from litert_torch.quantize.rules import Compute, Rule
 from litert_torch.quantize.schemes import Weights
 
 _FORMAT = "litert_torch recipe"
 _VERSION = 1
-_SETTINGS = ("observer", "least_sqnr", "smoothing")
+_SETTINGS = ("observer", "least_sqnr", "smoothing", "interface")
 
 _ALGORITHMS = {
     "min_max_uniform_quantize": "min_max",
@@ -56,9 +57,18 @@ def from_json(text: str) -> tuple[tuple[Rule, ...], dict[str, Any]]:
         raise InvalidInputError(f"the recipe has version {data.get('version')}, not {_VERSION}")
     rules = tuple(_rule(entry, i) for i, entry in enumerate(data.get("rules", [])))
     settings = {k: data[k] for k in _SETTINGS if k in data}
+    if settings.get("interface") is not None:
+        settings["interface"] = _interface(settings["interface"])
     if "least_sqnr" in settings:
         settings["least_sqnr"] = float(settings["least_sqnr"])
     return rules, settings
+
+
+def _interface(entry: Any) -> Interface:
+    if not isinstance(entry, dict) or set(entry) - {f.name for f in fields(Interface)}:
+        raise InvalidInputError("the recipe's interface has unknown fields")
+    lists: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in entry.items()}
+    return Interface(**lists)
 
 
 def _rule(entry: Mapping[str, Any], i: int) -> Rule:

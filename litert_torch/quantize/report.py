@@ -5,18 +5,14 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from litert_torch.converter.constants import Array
-from litert_torch.converter.ir import Graph, Value
 from litert_torch.quantize.calibrate import Tapped
 from litert_torch.quantize.calibration_data import Batch, feeds
-from litert_torch.quantize.numerics import cosine, sqnr
+from litert_torch.quantize.layer_errors import Error, LayerError, Pairs, as_real, layer_errors
 from litert_torch.quantize.weights import restored
 
 
@@ -46,39 +42,6 @@ class Entry:
     bytes_after: int = 0
 
 
-@dataclass(frozen=True)
-class Error:
-    """How far numbers are from those of the float model.
-
-    Attributes:
-        name: The tensor, as in `Entry.name`.
-        sqnr: Signal to noise in dB.
-        cosine: Cosine of the angle between them.
-        largest: Largest absolute difference.
-    """
-
-    name: str
-    sqnr: float
-    cosine: float
-    largest: float
-
-    @classmethod
-    def between(cls, name: str, want: Array, got: Array) -> Error:
-        """The error of `got` against `want`."""
-        largest = float(abs(want.astype("float64") - got).max()) if want.size else 0.0
-        return cls(name, sqnr(want, got), cosine(want, got), largest)
-
-
-@dataclass(eq=False)
-class Pairs:
-    """A float graph beside the quantized one, and which of their values belong together."""
-
-    before: Graph
-    after: Graph
-    weights: list[tuple[str, Value, Value]] = field(default_factory=list)
-    activations: list[tuple[str, Value, Value]] = field(default_factory=list)
-
-
 @dataclass(eq=False)
 class Report:
     """What was done to each graph that a recipe was applied to.
@@ -88,6 +51,7 @@ class Report:
 
     entries: list[Entry] = field(default_factory=list)
     pairs: list[Pairs] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
     @property
     def bytes_before(self) -> int:
@@ -125,23 +89,43 @@ class Report:
                 integers = [v for _, _, v in pairs.activations]
                 got = Tapped(pairs.after, integers, Path(folder, "after.tflite")).run(feed)
                 for name, real, v in pairs.activations:
-                    yield Error.between(name, want[real], _real(v, got[v]))
+                    yield Error.between(name, want[real], as_real(v, got[v]))
+
+    def layer_errors(self, batch: Batch) -> Iterator[LayerError]:
+        """The error of each float result, in execution order, on one batch of inputs.
+
+        Both models run in LiteRT, for as many results at once as 512 MB hold. Raises
+        InvalidInputError where the batch does not fit.
+        """
+        for pairs in self.pairs:
+            if pairs.results:
+                (feed,) = feeds([batch], pairs.before)
+                yield from layer_errors(pairs, feed)
 
     def as_dict(self) -> dict[str, Any]:
         """The entries and the totals, for JSON."""
         return {
             "bytes_before": self.bytes_before,
             "bytes_after": self.bytes_after,
+            "notes": list(self.notes),
             "entries": [vars(e) for e in self.entries],
         }
 
-    def to_json(self) -> str:
-        """The entries, the totals and the errors of weights, as JSON text."""
-        errors = [
-            {k: v if _is_finite(v) else str(v) for k, v in vars(e).items()}
-            for e in self.weight_errors()
-        ]
-        return json.dumps({**self.as_dict(), "weight_errors": errors}, indent=2)
+    def to_json(self, batch: Batch | None = None) -> str:
+        """The entries, the totals and the errors of weights, as JSON text.
+
+        With a `batch` of inputs, those of `layer_errors`, too.
+        """
+        record = {**self.as_dict(), "weight_errors": _plain(self.weight_errors())}
+        if batch is not None:
+            record["layer_errors"] = _plain(self.layer_errors(batch))
+        return json.dumps(record, indent=2)
+
+    def to_html(self, batch: Batch | None = None, title: str = "Quantization") -> str:
+        """One page that needs nothing else: totals, plots, and a row for each op."""
+        from litert_torch.quantize.report_page import page
+
+        return page(self, list(self.layer_errors(batch)) if batch is not None else [], title)
 
     def table(self, *, errors: bool = True) -> Any:
         """A `rich.table.Table` of the ops; `errors` computes those of the weights."""
@@ -156,15 +140,13 @@ class Report:
         return table
 
 
-def _real(v: Value, integers: Array) -> Array:
-    """The numbers that an activation's integers stand for."""
-    q = v.quantization
-    assert q is not None
-    return (integers.astype(np.float32) - q.zero_points.item()) * q.scales.item()
+def _plain(errors: Iterable[Error]) -> list[dict[str, Any]]:
+    """For JSON, which has no infinity."""
+    return [{k: v if _is_finite(v) else str(v) for k, v in vars(e).items()} for e in errors]
 
 
 def _is_finite(value: Any) -> bool:
     return not isinstance(value, float) or math.isfinite(value)
 
 
-__all__ = ["Entry", "Error", "Pairs", "Report"]
+__all__ = ["Entry", "Error", "LayerError", "Pairs", "Report"]

@@ -16,7 +16,7 @@ from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Quantization, TensorType, Value
 from litert_torch.errors import InvalidInputError
 from litert_torch.quantize.algorithms import CLIPPING
-from litert_torch.quantize.algorithms.gptq import second_moment_key, with_compensation
+from litert_torch.quantize.algorithms.gptq import SecondMoment, with_compensation
 from litert_torch.quantize.algorithms.squant import balanced
 from litert_torch.quantize.numerics import Grid, Layout, grid_of, rounded
 
@@ -36,7 +36,7 @@ class WeightStore:
         dtype: DType,
         layout: Layout,
         algorithm: str | None,
-        second_moment: Array | None = None,
+        second_moment: SecondMoment | None = None,
         where: str = "",
         *,
         kernels: int | None = None,
@@ -48,7 +48,7 @@ class WeightStore:
             dtype: int8, int4 or int2.
             layout: Which elements share a scale.
             algorithm: How scales are chosen; None is the best for the type.
-            second_moment: For "gptq", the sum of x x^T over inputs of the op, [K, K].
+            second_moment: Of what is multiplied by the weights: "gptq" then chooses the integers.
             where: What to call the weight in an error.
             kernels: Of a convolution's weights, the kernels in a row: rounding is then such that
                 each one's errors cancel. None rounds to the nearest.
@@ -57,7 +57,7 @@ class WeightStore:
             InvalidInputError: the weight has NaN or infinity.
         """
         assert w.const is not None
-        moment = second_moment_key(second_moment)
+        moment = second_moment.key if second_moment is not None else None
         key = (w.const.key, w.shape, dtype, layout, algorithm, moment, kernels)
         if key not in self._made:
             how = _How(dtype, layout, algorithm, kernels)
@@ -94,7 +94,7 @@ class _How:
         return self.layout.restored(chosen.reshape(rows.shape), w.shape)
 
 
-def _quantized(w: Constant, how: _How, second_moment: Array | None, where: str) -> Value:
+def _quantized(w: Constant, how: _How, second_moment: SecondMoment | None, where: str) -> Value:
     rows = how.layout.rows(w.read())
     if not np.isfinite(rows.sum(dtype=np.float64)):
         raise InvalidInputError(f"the weights of {where or 'an op'} have NaN or infinity")
@@ -120,14 +120,14 @@ def as_float16(scales: Array) -> Array:
 
 
 def _compensated(
-    w: Constant, rows: Array, scales: Array, how: _How, second_moment: Array
+    w: Constant, rows: Array, scales: Array, how: _How, second_moment: SecondMoment
 ) -> Constant:
     """The integers that GPTQ chooses, which stay in memory: a quarter of float32's size."""
-    matrix = rows.reshape(-1, second_moment.shape[0])
+    matrix = rows.reshape(-1, second_moment.total.shape[-1])
     per_row = max(1, scales.size // len(matrix))
     chosen = with_compensation(matrix, scales.reshape(-1, per_row), how.grid, second_moment)
     integers = how.layout.restored(chosen.reshape(rows.shape), w.shape)
-    key = combined_key("gptq", w.key, how, second_moment_key(second_moment))
+    key = combined_key("gptq", w.key, how, second_moment.key)
     return Constant(w.shape, how.dtype, key, lambda: integers)
 
 

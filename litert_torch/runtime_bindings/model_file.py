@@ -137,6 +137,33 @@ class ModelFile:
             return np.frombuffer(self.data, np.uint8, buffer.Size(), buffer.Offset())
         return buffer.DataAsNumpy() if buffer.DataLength() else np.empty(0, np.uint8)
 
+    def external_buffer(self, number: int) -> npt.NDArray[np.uint8]:
+        """The bytes of a buffer that lies in another file, in the folder of this one.
+
+        Raises:
+            InvalidModelFileError: that file is not there, or is shorter than it should be.
+        """
+        model = self.model
+        found = [model.ExternalBuffers(i) for i in range(model.ExternalBuffersLength())]
+        record = next((b for b in found if b.Id() == number), None)
+        if record is None or record.Group() >= model.ExternalBufferGroupsLength():
+            raise InvalidModelFileError(f"{self.name} has no external buffer {number}")
+        folder = os.path.dirname(os.path.realpath(self.name))
+        name = text(model.ExternalBufferGroups(record.Group()).Name())
+        path = os.path.realpath(os.path.join(folder, name))
+        if os.path.commonpath([folder, path]) != folder:
+            raise InvalidModelFileError(f"{self.name} refers to {name}, outside its folder")
+        try:
+            data = np.memmap(path, np.uint8, "r")
+        except (OSError, ValueError) as error:
+            raise InvalidModelFileError(
+                f"{self.name} has weights in {name}, which cannot be read: {error}"
+            ) from error
+        end = record.Offset() + record.Length()
+        if end > data.size:
+            raise InvalidModelFileError(f"{name} has {data.size} bytes; {self.name} needs {end}")
+        return np.asarray(data[record.Offset() : end])
+
     def _range(self, vector: str) -> range:
         return range(getattr(self.model, f"{vector}Length")())
 

@@ -188,15 +188,6 @@ def test_a_length_that_the_data_decides_is_refused_with_its_line():
         litert_torch.convert(Cut().eval(), (random(2, 9), torch.tensor(4)))
 
 
-@pytest.mark.xfail(strict=True, reason="tensor subclasses of torchao are not unwrapped yet")
-def test_int8_weights_of_torchao_are_kept():
-    quantization = pytest.importorskip("torchao.quantization")
-    net = seeded(lambda: nn.Sequential(nn.Linear(64, 32), nn.ReLU(), nn.Linear(32, 7)))
-    quantization.quantize_(net, quantization.Int8WeightOnlyConfig())
-    edge = assert_converts(net, random(3, 64), tolerance=1e-3)
-    assert len(edge.model_content()) < 7000
-
-
 def test_numpy_results():
     edge = litert_torch.convert(Calls(lambda x: x + 1).eval(), (random(2, 3),))
     assert isinstance(edge(random(2, 3).numpy()), np.ndarray)

@@ -22,7 +22,11 @@ def main():
     start = time.monotonic()
     results, shown = [], set()
     for result in workers.run(
-        tasks, jobs=arguments.jobs, limit=arguments.limit, export=arguments.export
+        tasks,
+        jobs=arguments.jobs,
+        limit=arguments.limit,
+        backend=arguments.backend,
+        export=arguments.export,
     ):
         results.append(result)
         status, detail = result.verdict.status, " ".join(result.verdict.detail.split())
@@ -33,7 +37,17 @@ def main():
                   f"{detail[:arguments.width]} <- {result.call[:160]}", flush=True)  # fmt: skip
     table = report.entries(results, names)
     minutes = (time.monotonic() - start) / 60
-    report.write(table, arguments.output, minutes, len(results), arguments.limit)
+    pages = {"litert": "conformance.md", "tpu": "tpu_conformance.md"}
+    page = arguments.output or ROOT / "docs" / pages[arguments.backend]
+    table = report.write(
+        table,
+        page,
+        minutes,
+        len(results),
+        arguments.limit,
+        arguments.backend,
+        merge=arguments.merge,
+    )
     print(report.summary(table, minutes, len(results)))
     return 0
 
@@ -49,7 +63,11 @@ def _parser():
         "--verbose", action="store_true", help="print the first of each entry's failures"
     )
     parser.add_argument("--width", type=int, default=300)
-    parser.add_argument("--output", type=Path, default=ROOT / "docs" / "conformance.md")
+    parser.add_argument("--backend", choices=checking.BACKENDS, default="litert")
+    parser.add_argument(
+        "--merge", action="store_true", help="keep what the page says of entries not run now"
+    )
+    parser.add_argument("--output", type=Path, help="the page; by default the one in docs/")
     return parser
 
 

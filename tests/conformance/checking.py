@@ -1,17 +1,16 @@
 """The verdict on one call: passed, failed in some way, or not applicable."""
 
+import importlib
 import operator
 import warnings
 from dataclasses import dataclass
 
-import numpy as np
 import torch
-from ai_edge_litert.interpreter import Interpreter
 from torch._ops import OpOverload
 from torch.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 from litert_torch.errors import ConversionError
-from tests.conformance import comparison, conversion
+from tests.conformance import comparison, gauges, tracing
 
 PASSED, NOT_APPLICABLE = "passed", "not applicable"
 REFUSED = "refused"  # a clear error
@@ -25,6 +24,9 @@ LAYOUT = "sparse, nested or quantized tensors"
 GRADIENT = "gradients"
 NO_CPU = "PyTorch does not run it on the CPU"
 
+BACKENDS = {"litert": "tests.conformance.conversion", "tpu": "tests.conformance.tpu_conversion"}
+"""Modules that make a program of a traced call: each has `converted`, `exported` and `runner`."""
+
 RUNS = 50  # of a random op
 REPEATS = 10  # of eager, after which an op that gave the same is taken for deterministic
 
@@ -37,8 +39,12 @@ class Verdict:
     detail: str = ""
 
 
-def check(name, call, *, export=False):
-    """Convert the call, run it in LiteRT and compare it with eager PyTorch."""
+def check(name, call, *, backend="litert", export=False, made=None):
+    """Convert the call, run it where it is meant to run and compare it with eager PyTorch.
+
+    `made` keeps the programs of an entry's calls for those that differ in tensors' elements only.
+    """
+    conversion = importlib.import_module(BACKENDS[backend])
     reason = _not_applicable(name, call)
     if reason:
         return Verdict(NOT_APPLICABLE, reason)
@@ -47,22 +53,33 @@ def check(name, call, *, export=False):
         return Verdict(NOT_APPLICABLE, NO_TENSOR)
     if any(map(_is_special, want)):
         return Verdict(NOT_APPLICABLE, LAYOUT)
+    made = {} if made is None else made
+    form = call.form
+    if form not in made:
+        made[form] = _made(name, call, conversion, export)
+    if isinstance(made[form], Verdict):
+        return made[form]
+    module, program = made[form]
     try:
-        module = conversion.traced(call)
+        return _compared(name, call, module, conversion.runner(program, call.tensors), want)
+    except (RuntimeError, ValueError) as error:
+        return Verdict(LOAD, f"{type(error).__name__}: {error}")
+
+
+def _made(name, call, conversion, export):
+    """The traced call and its program, or why there is none."""
+    try:
+        module = tracing.traced(call)
     except Exception as error:
         return _untraced(name, error)
     if _is_sized_by_data(module):
         return Verdict(NOT_APPLICABLE, DATA_SHAPE)
     try:
-        content = conversion.exported(call) if export else conversion.converted(module, call)
+        return module, conversion.exported(call) if export else conversion.converted(module, call)
     except ConversionError as error:
         return Verdict(REFUSED, str(error))
     except Exception as error:
         return Verdict(INTERNAL, f"{type(error).__name__}: {error}")
-    try:
-        return _compared(name, call, module, content, want)
-    except (RuntimeError, ValueError) as error:
-        return Verdict(LOAD, f"{type(error).__name__}: {error}")
 
 
 def _not_applicable(name, call):
@@ -82,7 +99,7 @@ def _untraced(name, error):
     kind = type(error).__name__
     if kind == "DynamicOutputShapeException" and name != "nn.functional.ctc_loss":
         return Verdict(NOT_APPLICABLE, DATA_SHAPE)
-    if name == "nn.functional.one_hot":  # with num_classes to be found out
+    if name in ("nn.functional.one_hot", "tensor_split"):  # classes, or parts, to be found out
         return Verdict(NOT_APPLICABLE, DATA_SHAPE)
     if isinstance(error, GuardOnDataDependentSymNode):
         return Verdict(UNTRACED, "torch.export refuses: it branches on a tensor's value")
@@ -107,16 +124,16 @@ def _counts_elements(node):
     )
 
 
-def _compared(name, call, module, content, want):
+def _compared(name, call, module, run, want):
     want = [comparison.as_array(w) for w in want]
-    run = _runner(content, call.tensors)
     got = run()
     found = None
-    if _is_random(module) and not comparison.undefined(name) and _varies(call, want):
+    if _is_random(module) and not comparison.undefined(name) and _varies(name, call, want):
         pairs = [(run(), [comparison.as_array(w) for w in call.eager()]) for _ in range(RUNS)]
         found = comparison.distribution_difference(name, *zip(*pairs, strict=True))
     else:
-        found = comparison.difference(name, comparison.settled(name, call, got, want), want)
+        got = gauges.aligned(name, comparison.settled(name, call, got, want), want)
+        found = comparison.difference(name, got, want)
     return Verdict(WRONG, found) if found else Verdict(PASSED)
 
 
@@ -125,30 +142,10 @@ def _is_random(module):
     return any(torch.Tag.nondeterministic_seeded in op.tags for op in ops)
 
 
-def _varies(call, want):
-    """Whether eager gives other values the next time."""
+def _varies(name, call, want):
+    """Whether eager gives other values the next time, beside what it leaves open."""
     again = ([comparison.as_array(w) for w in call.eager()] for _ in range(REPEATS))
-    return any(comparison.difference("", results, want) for results in again)
-
-
-def _runner(content, tensors):
-    """A function that runs the file on the tensors."""
-    interpreter = Interpreter(model_content=content, num_threads=1)
-    interpreter.allocate_tensors()
-    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
-    feed = [comparison.as_array(t).astype(d["dtype"]) for t, d in zip(tensors, inputs, strict=True)]
-
-    def run():
-        for detail, array in zip(inputs, feed, strict=True):
-            interpreter.set_tensor(detail["index"], array)
-        interpreter.invoke()
-        return [_as_compared(interpreter.get_tensor(d["index"])) for d in outputs]
-
-    return run
-
-
-def _as_compared(array):
-    return array.astype(np.float32) if array.dtype.name == "bfloat16" else np.array(array)
+    return any(comparison.difference("", gauges.aligned(name, a, want), want) for a in again)
 
 
 def quiet():

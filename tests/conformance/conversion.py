@@ -1,15 +1,11 @@
-"""One op call to the bytes of a .tflite file, as `convert` does it, without torch.export's second.
+"""One op call to a .tflite file, as `convert` does it, without torch.export's second.
 
-The call is traced as torch.export traces (above autograd, on fake tensors, composite ops kept
-whole) and handed to the same lowering and the same passes. Calls with in-place ops, which
+The traced call is handed to the same lowering and the same passes. Calls with in-place ops, which
 torch.export's own functionalization may have to rewrite, go through torch.export itself.
 """
 
-import warnings
-
-import torch
-from torch._ops import OpOverload
-from torch.fx.experimental.proxy_tensor import make_fx
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
 from torch.utils import _pytree as pytree
 
 from litert_torch.converter import composites, convert_program, flatbuffer, folding, passes
@@ -18,30 +14,12 @@ from litert_torch.converter.ir import Graph
 from litert_torch.converter.lower import _Lowering
 from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.torch_types import compute_dtype, dtype_of
-
-
-class Module(torch.nn.Module):
-    """The call as a module."""
-
-    def __init__(self, call):
-        super().__init__()
-        self.call = call
-
-    def forward(self, *tensors):
-        return self.call(*tensors)
-
-
-def traced(call):
-    """The call as a graph of ATen ops."""
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        trace = make_fx(call, tracing_mode="fake", pre_dispatch=True, _allow_non_fake_inputs=True)
-        return trace(*call.tensors)
+from tests.conformance import comparison, tracing
 
 
 def converted(module, call):
     """The file of a traced call."""
-    if any(_writes(node) for node in module.graph.nodes):
+    if tracing.writes(module):
         return exported(call)
     graph = lowered(module, call)
     for g in [*graph.subgraphs(), graph]:
@@ -52,11 +30,8 @@ def converted(module, call):
 
 def exported(call):
     """The file of a call by torch.export, as a user converts it."""
-    with torch.no_grad(), warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        inputs = tuple(call.tensors)
-        program = torch.export.export(Module(call), inputs, strict=False)
-    names = [f"args_{i}" for i in range(len(inputs))]
+    names = [f"args_{i}" for i in range(len(call.tensors))]
+    program = tracing.program_of(call)
     return flatbuffer.to_bytes([convert_program(program, "serving_default", names)])
 
 
@@ -78,5 +53,21 @@ def lowered(module, call):
     return graph
 
 
-def _writes(node):
-    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
+def runner(content, tensors):
+    """A function that runs the file on the tensors."""
+    interpreter = Interpreter(model_content=content, num_threads=1)
+    interpreter.allocate_tensors()
+    inputs, outputs = interpreter.get_input_details(), interpreter.get_output_details()
+    feed = [comparison.as_array(t).astype(d["dtype"]) for t, d in zip(tensors, inputs, strict=True)]
+
+    def run():
+        for detail, array in zip(inputs, feed, strict=True):
+            interpreter.set_tensor(detail["index"], array)
+        interpreter.invoke()
+        return [_as_compared(interpreter.get_tensor(d["index"])) for d in outputs]
+
+    return run
+
+
+def _as_compared(array):
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else np.array(array)

@@ -20,6 +20,9 @@ def entries():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         from torch.testing._internal import common_methods_invocations as database
+        from torch.testing._internal import common_utils, opinfo
+    # It looks for the test that asks, through the whole stack's sources: a quarter of a second.
+    opinfo.core.extract_test_fn = common_utils.extract_test_fn = lambda: None
     # It seeds random ops before every call, which would make them constants.
     database.wrapper_set_seed = lambda op, *args, **kwargs: op(*args, **kwargs)
     return {op.full_name: op for op in database.op_db}
@@ -46,6 +49,12 @@ class Call:
     def tensors(self):
         leaves = pytree.tree_leaves((self.args, self.kwargs))
         return [as_reals(a.detach()) for a in leaves if isinstance(a, torch.Tensor)]
+
+    @property
+    def form(self):
+        """All of the call but its tensors' elements: what a file of it depends on."""
+        leaves, spec = pytree.tree_flatten((self.args, self.kwargs))
+        return (str(spec), *map(_form, leaves))
 
     def __call__(self, *tensors):
         """The tensors that the op returns."""
@@ -90,6 +99,17 @@ def shown(call):
     return ", ".join(
         [*map(_shown, call.args), *(f"{k}={_shown(v)}" for k, v in call.kwargs.items())]
     )
+
+
+_PLAIN = (int, float, complex, bool, str, type(None), torch.dtype, torch.device, torch.layout)
+
+
+def _form(leaf):
+    if isinstance(leaf, torch.Tensor) and leaf.layout is torch.strided and not leaf.is_nested:
+        size = leaf.untyped_storage().nbytes()
+        flags = (leaf.is_conj(), leaf.is_neg(), leaf.is_quantized)
+        return (leaf.dtype, leaf.shape, leaf.stride(), leaf.storage_offset(), size, flags)
+    return (type(leaf), str(leaf)) if isinstance(leaf, _PLAIN) else object()
 
 
 def _shown(a):

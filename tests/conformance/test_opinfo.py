@@ -53,7 +53,7 @@ def test_every_entry():
 
 
 def test_a_crash_is_one_verdict_and_the_rest_goes_on(monkeypatch):
-    def check(name, call, *, export=False):
+    def check(name, call, **how):
         if name == "cos":
             os.kill(os.getpid(), signal.SIGKILL)
         return checking.Verdict(checking.WRONG if name == "sin" else checking.PASSED)

@@ -45,28 +45,29 @@ class _Worker:
     crashes: int = 0
 
 
-def run(tasks, *, jobs, limit=None, export=False):
+def run(tasks, *, jobs, limit=None, backend="litert", export=False):
     """Results of all tasks as they come, on `jobs` processes."""
+    how = {"backend": backend, "export": export}
     samples.entries()  # before the processes fork
     left = list(reversed(tasks))
-    workers = [_start(limit, export) for _ in range(jobs)]
+    workers = [_start(limit, how) for _ in range(jobs)]
     for worker in workers:
         _next(worker, left)
     while workers:
         ready = wait([w.connection for w in workers], timeout=5)
         for worker in list(workers):
             if worker.connection in ready:
-                yield from _received(worker, left, workers, limit, export)
+                yield from _received(worker, left, workers, limit, how)
             elif worker.task and time.monotonic() - worker.since > SECONDS:
                 os.kill(worker.pid, signal.SIGKILL)
-                yield from _lost(worker, left, workers, limit, export, TIMEOUT)
+                yield from _lost(worker, left, workers, limit, how, TIMEOUT)
 
 
-def _received(worker, left, workers, limit, export):
+def _received(worker, left, workers, limit, how):
     try:
         message = worker.connection.recv()
     except (EOFError, ConnectionResetError):
-        yield from _lost(worker, left, workers, limit, export, CRASH)
+        yield from _lost(worker, left, workers, limit, how, CRASH)
         return
     worker.since = time.monotonic()
     if message is None:
@@ -79,7 +80,7 @@ def _received(worker, left, workers, limit, export):
         worker.number, worker.call = message
 
 
-def _lost(worker, left, workers, limit, export, status):
+def _lost(worker, left, workers, limit, how, status):
     """The verdict on the call that ended the process; another process goes on after it."""
     _, code = os.waitpid(worker.pid, 0)
     worker.connection.close()
@@ -87,7 +88,7 @@ def _lost(worker, left, workers, limit, export, status):
     detail = f"signal {code & 127}" if status == CRASH else f"more than {SECONDS} s"
     seconds = time.monotonic() - worker.since
     yield Result(worker.task, worker.number, worker.call, Verdict(status, detail), seconds)
-    new = _start(limit, export)
+    new = _start(limit, how)
     workers.append(new)
     if worker.crashes + 1 < CRASHES:
         new.task, new.crashes = worker.task, worker.crashes + 1
@@ -112,20 +113,20 @@ def _end(worker):
     os.waitpid(worker.pid, 0)
 
 
-def _start(limit, export):
+def _start(limit, how):
     ours, theirs = Pipe()
     pid = os.fork()
     if pid == 0:
         ours.close()
         try:
-            _work(theirs, limit, export)
+            _work(theirs, limit, how)
         finally:
             os._exit(0)
     theirs.close()
     return _Worker(pid, ours)
 
 
-def _work(connection, limit, export):
+def _work(connection, limit, how):
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
     os.dup2(null, 2)
@@ -134,11 +135,12 @@ def _work(connection, limit, export):
         message = connection.recv()
         if message is None:
             return
-        _check_task(connection, *message, limit, export)
+        _check_task(connection, *message, limit, how)
         connection.send(None)
 
 
-def _check_task(connection, task, first, limit, export):
+def _check_task(connection, task, first, limit, how):
+    made = {}
     for number, call in samples.calls(task.name, task.kind, limit):
         if number < first:
             continue
@@ -146,7 +148,7 @@ def _check_task(connection, task, first, limit, export):
         connection.send((number, text))
         start = time.monotonic()
         try:
-            verdict = checking.check(task.name, call, export=export)
+            verdict = checking.check(task.name, call, made=made, **how)
         except Exception:
             verdict = Verdict(INTERNAL, "harness: " + traceback.format_exc()[-500:])
         seconds = time.monotonic() - start

@@ -1,10 +1,11 @@
 """Attention: masks of both kinds, rows that see nothing, causal with L != S, shared key heads."""
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from tests.op_case import assert_matches_torch, f32, op_case
+from tests.op_case import assert_matches_torch, f32, lowered_alone, op_case, run
 
 aten = torch.ops.aten
 sdpa = aten.scaled_dot_product_attention.default
@@ -50,6 +51,16 @@ def test_constant_mask(mask):
 
 def test_flash_attention_for_cpu():
     assert_matches_torch(op_case(flash, q, k, k * 2, 0.0, True))
+
+
+def test_dropout_zeroes_weights_and_keeps_their_mean():
+    v = torch.eye(40)[None]
+    q, k = f32(1, 40, 8), f32(1, 40, 8).flip(1)
+    (got,) = run(lowered_alone(op_case(sdpa, q, k, v, None, 0.25)), q, k, v)
+    weights = torch.softmax(q @ k.mT / 8**0.5, -1).numpy() / 0.75
+    is_kept = got != 0
+    assert abs(is_kept.mean() - 0.75) < 0.05
+    np.testing.assert_allclose(got[is_kept], weights[is_kept], rtol=1e-5)
 
 
 def attention_module():

@@ -129,12 +129,18 @@ def _there_and_back(g, v):
     return tfl.transpose(g, tfl.transpose(g, v, [1, 0]), [1, 0])
 
 
+@torch.library.custom_op("control_flow_ops::unknown", mutates_args=())
+def unknown(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+unknown.register_fake(torch.empty_like)
+
+
 def test_an_error_in_a_branch_names_the_users_line():
-    class Eigenvalues(nn.Module):
+    class Unknown(nn.Module):
         def forward(self, x):
-            return torch.cond(
-                x.sum() > 0, lambda x: torch.linalg.eigvals(x).real * 2, lambda x: x[0] * 2, (x,)
-            )
+            return torch.cond(x.sum() > 0, lambda x: unknown(x) * 2, lambda x: x * 3, (x,))
 
     with pytest.raises(UnsupportedOpError, match=r"test_control_flow_ops\.py:\d+"):
-        litert_torch.convert(Eigenvalues().eval(), (f32(3, 3),))
+        litert_torch.convert(Unknown().eval(), (f32(3, 3),))

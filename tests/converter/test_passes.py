@@ -110,6 +110,45 @@ def test_attention_scale_reaches_the_weights():
     assert kinds(graph) == ["FULLY_CONNECTED", "RESHAPE", "TRANSPOSE", "EXP"]
 
 
+def test_batch_norm_behind_a_reshape_reaches_the_weights():
+    def function(g, x):
+        flat = tfl.reshape(g, tfl.fully_connected(g, x, weights(4, 6), None), (10, 4))
+        scaled = tfl.mul(g, flat, weights(4, seed=3))
+        y = tfl.reshape(g, tfl.sub(g, scaled, weights(1, 4, seed=4)), (2, 5, 4))
+        return tfl.exp(g, y)
+
+    assert kinds(assert_passes_keep_results(function, (2, 5, 6))) == ["FULLY_CONNECTED", "EXP"]
+
+
+@pytest.mark.parametrize("factor", [(2, 1), (1, 2)])
+def test_a_factor_of_other_axes_stays_behind_a_reshape(factor):
+    def function(g, x):
+        y = tfl.reshape(g, tfl.fully_connected(g, x, weights(2, 6), None), (3, 2, 2))
+        return tfl.mul(g, y, weights(*factor, seed=3))
+
+    graph = assert_passes_keep_results(function, (6, 6))
+    assert ("MUL" in kinds(graph)) == (factor == (2, 1))
+
+
+def test_a_product_makes_rows_of_an_image_itself():
+    def function(g, x):
+        return tfl.fully_connected(g, tfl.reshape(g, tfl.exp(g, x), (3, 6)), weights(4, 6), None)
+
+    graph = assert_passes_keep_results(function, (3, 1, 1, 6))
+    assert kinds(graph) == ["EXP", "FULLY_CONNECTED"]
+    assert graph.outputs[0].shape == (3, 4)
+
+
+@pytest.mark.parametrize(("inner", "want"), [(2, [4]), (3, [5]), (4, [4, 3])])
+def test_concatenations_are_one_up_to_five_operands(inner, want):
+    def function(g, x, y):
+        middle = tfl.concatenation(g, [y] * inner, axis=1)
+        return tfl.concatenation(g, [x, middle, x], axis=1)
+
+    graph = assert_passes_keep_results(function, (2, 3), (2, 1))
+    assert [len(op.inputs) for op in graph.ops] == want
+
+
 @pytest.mark.parametrize(
     ("pads", "stride", "want"),
     [

@@ -99,16 +99,32 @@ def test_the_maximum_of_nothing_is_refused():
 
 
 NAN = torch.tensor([1.0, float("nan"), 3.0, -2.0])
+MIXED = torch.tensor(
+    [[1.0, float("nan"), INF, 2.0], [-INF, 3.0, INF, -2.0], [-INF, -1.0, 4.0, 0.0]]
+)
 
 
-@pytest.mark.xfail(strict=True, reason="LiteRT's REDUCE_MAX, ARG_MAX and TOPK_V2 pass over NaN")
 @pytest.mark.parametrize(
     "case",
     [
         op_case(aten.amax.default, NAN),
-        op_case(aten.argmax.default, NAN),
-        op_case(aten.sort.default, NAN, 0, True),
+        op_case(aten.amin.default, MIXED, [1]),
+        op_case(aten.amax.default, MIXED, [1], True),
+        op_case(aten.amax.default, MIXED, [0]),
+        op_case(aten.max.default, MIXED),
+        op_case(aten.aminmax.default, MIXED, dim=0),
+        op_case(aten.logsumexp.default, NAN, [0]),
     ],
+    ids=str,
+)
+def test_nan_is_kept(case):
+    assert_matches_torch(case)
+
+
+@pytest.mark.xfail(strict=True, reason="LiteRT's ARG_MAX and TOPK_V2 pass over NaN")
+@pytest.mark.parametrize(
+    "case",
+    [op_case(aten.argmax.default, NAN), op_case(aten.sort.default, NAN, 0, True)],
     ids=str,
 )
 def test_nan_is_the_largest(case):

@@ -16,6 +16,9 @@ def longs(*shape):
     return integers(*shape, dtype=torch.int64)
 
 
+SHAPES = torch.tensor([0.0, 0.3, 1.0, 4.5, 9.5, 12.0, 80.0, INFINITY, -1.0])
+POINTS = torch.tensor([0.0, 0.2, 1.5, 5.0, 11.0, 75.0, 95.0, INFINITY, -2.0, NAN])
+
 UNARY = [
     aten.i0.default,
     aten.special_i0e.default,
@@ -53,6 +56,8 @@ ROWS = [
     op_case(aten.polygamma.default, 1, torch.tensor([-2.5, 0.0, 0.5, 30.0])),
     op_case(aten.special_zeta.default, positive(3, 1) + 1.5, positive(5) * 9),
     op_case(aten.special_zeta.default, torch.tensor([0.5, 1.0, 2.0, 2.5]), torch.tensor(-1.5)),
+    *(op_case(op, SHAPES[:, None], POINTS) for op in (aten.igamma.default, aten.igammac.default)),
+    op_case(aten.special_gammainc.default, integers(3, 1, low=1, high=9), positive(2, 1, 4) * 5),
     op_case(aten.special_ndtri.default, torch.tensor([0.0, 1e-30, 1e-7, 0.01, 0.5, 0.99, 1.0])),
     *(op_case(p.default, WIDE[3:9, None], DEGREES) for p in POLYNOMIALS),
     *(op_case(p.n_scalar, f32(2, 3), 4) for p in POLYNOMIALS),
@@ -64,6 +69,14 @@ ROWS = [
     op_case(aten.histc.default, f32(3, 17), 7, -1.5, 1.0),
     op_case(aten.histc.default, f32(40), 5),
     op_case(aten.histogram.bin_ct, f32(41), 6, weight=positive(41), density=True),
+    op_case(aten._histogramdd_bin_edges.default, f32(7, 2), [3, 2], range=[-1.0, 1, 0, 2.5]),
+    op_case(aten._histogramdd_from_bin_cts.default, f32(4, 5, 2), [3, 2], weight=positive(4, 5)),
+    op_case(
+        aten._histogramdd_from_bin_tensors.default,
+        f32(9, 2),
+        [torch.tensor([-1.0, 0.0, 0.5, 2.0]), torch.tensor([-2.0, 0.3, 1.0])],
+        density=True,
+    ),
     op_case(aten.histogram.bins_tensor, f32(41), torch.tensor([-1.0, 0.0, 0.3, 2.0])),
     op_case(aten.nanmedian.dim, torch.tensor([[1.0, NAN, -2.0, 5.0], [NAN, 4.0, NAN, NAN]]), 1),
     op_case(aten.nanmedian.default, torch.tensor([3.0, NAN, -2.0, 5.0])),

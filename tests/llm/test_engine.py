@@ -64,8 +64,9 @@ def c_string(text):
     return text.split("\0")[0]
 
 
+@pytest.mark.parametrize("lengths", [None, [4, 16]])
 @pytest.mark.parametrize("kind", ["llama", "gemma2"])
-def test_texts_are_those_of_transformers(kind, tmp_path):
+def test_texts_are_those_of_transformers(kind, lengths, tmp_path):
     model, tokenizer = tiny_models.model(kind), tiny_models.tokenizer()
     path = tmp_path / "model.litertlm"
     llm.export(
@@ -73,7 +74,7 @@ def test_texts_are_those_of_transformers(kind, tmp_path):
         path,
         tokenizer=tokenizer,
         cache_length=CACHE,
-        prefill_lengths=[4, 16],
+        prefill_lengths=lengths,
         progress=False,
     )
     got = in_engine(path, TEXTS, CONVERSATION)

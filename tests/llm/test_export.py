@@ -48,7 +48,10 @@ def test_greedy_tokens_are_those_of_transformers(kind, tmp_path):
     model = tiny_models.model(kind)
     expected = continued(model, PROMPT, STEPS)
     assert len(set(expected)) > STEPS // 3  # else a wrong model might repeat the same token
-    assert Runner(export(model, tmp_path)).greedy(PROMPT, STEPS) == expected
+    for lengths, signatures in ((None, ["prefill"]), ([8], ["prefill_8"])):
+        runner = Runner(export(model, tmp_path, prefill_lengths=lengths))
+        assert sorted(runner.model.signatures) == ["decode", *signatures]
+        assert runner.greedy(PROMPT, STEPS) == expected
 
 
 def test_prompts_in_chunks_of_several_lengths(llama, tmp_path):
@@ -59,8 +62,9 @@ def test_prompts_in_chunks_of_several_lengths(llama, tmp_path):
     assert runner.position == len(PROMPT) + STEPS - 1
 
 
-def test_logits_are_those_of_transformers(llama, tmp_path):
-    runner = Runner(export(llama, tmp_path))
+@pytest.mark.parametrize("lengths", [None, [8]])
+def test_logits_are_those_of_transformers(llama, lengths, tmp_path):
+    runner = Runner(export(llama, tmp_path, prefill_lengths=lengths))
     with torch.no_grad():
         expected = llama(torch.from_numpy(PROMPT)[None]).logits[0].numpy()
     runner.prefill(PROMPT[:10])
@@ -125,6 +129,7 @@ def test_folder(llama, tmp_path):
         ({"prefill_lengths": [8, 49]}, "of 1 to 48 tokens"),
         ({"prefill_lengths": []}, "give one or more"),
         ({"prefill_lengths": [0]}, "give one or more"),
+        ({"dynamic": True}, "of static shapes"),
     ],
 )
 def test_wrong_lengths(llama, tmp_path, options, message):

@@ -100,6 +100,11 @@ def _is_per_channel(v: Value | None) -> bool:
     return v is not None and v.quantization is not None and not v.quantization.is_per_tensor
 
 
+@_rule("CUSTOM")
+def _custom(op: Op) -> int:
+    return int(op.attrs.get("version", 1))  # whoever made the op knows
+
+
 @_rule("ABS")
 def _abs(op: Op) -> int:
     int16 = 3 if _is_quantized(op, [0]) else 4

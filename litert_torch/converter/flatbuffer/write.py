@@ -16,40 +16,51 @@ import numpy as np
 from ai_edge_litert import schema_py_generated as schema
 
 from litert_torch.converter import dims
-from litert_torch.converter.constants import Array, Constant
+from litert_torch.converter.constants import Array, Constant, from_array
+from litert_torch.converter.dtypes import DType
 from litert_torch.converter.flatbuffer import options, versions
 from litert_torch.converter.ir import Graph, Op, Quantization, Value, const
 from litert_torch.errors import InvalidGraphError
 from litert_torch.files import atomic_file
 
 ALIGNMENT = 64
+Metadata = Mapping[str, Array]
+
 _CHUNK = 16 << 20  # bytes of a constant that are in memory at once, where it can be read in parts
 _VECTOR_LIMIT = 2**31 - 2**20  # flatbuffers address 2 GiB; leave room for the metadata
 _BUFFER_DATA, _BUFFER_OFFSET = 4, 6  # vtable slots of the Buffer table
 
 
-def to_bytes(graphs: Sequence[Graph]) -> bytes:
-    """The file with one signature a graph, in memory."""
+def to_bytes(graphs: Sequence[Graph], metadata: Metadata | None = None) -> bytes:
+    """The file with one signature a graph, in memory; `metadata` as `to_stream` takes it."""
     stream = BytesIO()
-    to_stream(graphs, stream)
+    to_stream(graphs, stream, metadata)
     return stream.getvalue()
 
 
-def to_file(graphs: Sequence[Graph], path: str | os.PathLike[str]) -> None:
-    """Write the file at `path`, whole or not at all.
+def to_file(
+    graphs: Sequence[Graph], path: str | os.PathLike[str], metadata: Metadata | None = None
+) -> None:
+    """Write the file at `path`, whole or not at all; `metadata` as `to_stream` takes it.
 
     Raises:
         OutputError: the path cannot be written or the disk is full.
     """
     with atomic_file(path) as stream:
-        to_stream(graphs, stream)
+        to_stream(graphs, stream, metadata)
 
 
-def to_stream(graphs: Sequence[Graph], stream: IO[bytes]) -> None:
-    """Write the file's bytes to a stream that stands at its begin: `tell()` is 0."""
-    builder = _ModelBuilder(graphs)
-    metadata, places = builder.pack()
-    stream.write(metadata)
+def to_stream(graphs: Sequence[Graph], stream: IO[bytes], metadata: Metadata | None = None) -> None:
+    """Write the file's bytes to a stream that stands at its begin: `tell()` is 0.
+
+    Args:
+        graphs: A signature each.
+        stream: Where to.
+        metadata: Bytes that the file keeps by name, for whoever knows them.
+    """
+    builder = _ModelBuilder(graphs, metadata or {})
+    tables, places = builder.pack()
+    stream.write(tables)
     for constant, place in zip(builder.constants, places, strict=True):
         gap = place - 4 - stream.tell()
         stream.write(b"\0" * gap)
@@ -68,6 +79,16 @@ def _stream(constant: Constant, stream: IO[bytes]) -> None:
         raise InvalidGraphError(f"a constant of {constant.nbytes} bytes read as {written}")
 
 
+def unpack_bits(data: Array, bits: int, size: int, *, signed: bool) -> Array:
+    """The inverse of `pack_bits`: `size` integers of 4 or 2 bits, as (u)int8."""
+    lanes = np.arange(8 // bits, dtype=np.uint8) * bits
+    flat = ((data.reshape(-1, 1) >> lanes) & ((1 << bits) - 1)).reshape(-1)[:size]
+    if not signed:
+        return flat
+    top = np.int8(1 << (bits - 1))
+    return (flat.astype(np.int8) ^ top) - top
+
+
 def pack_bits(data: Array, bits: int) -> Array:
     """Integers of 4 or 2 bits packed into uint8, the first in the lowest bits."""
     per_byte = 8 // bits
@@ -81,7 +102,7 @@ def pack_bits(data: Array, bits: int) -> Array:
 class _ModelBuilder:
     """The schema's object tree of some graphs, and the constants that it refers to."""
 
-    def __init__(self, graphs: Sequence[Graph]) -> None:
+    def __init__(self, graphs: Sequence[Graph], metadata: Metadata) -> None:
         names = [g.name for g in graphs]
         if len(set(names)) != len(names):
             raise InvalidGraphError(f"two signatures have one name: {names}")
@@ -95,6 +116,7 @@ class _ModelBuilder:
         self.model.description = "litert_torch"
         self.model.subgraphs = [self._subgraph(g) for g in every]
         self.model.signatureDefs = [self._signature(g, i) for i, g in enumerate(graphs)]
+        self.model.metadata = [self._metadata(k, v) for k, v in metadata.items()] or None
         self.model.operatorCodes = [_operator_code(*code) for code in self._codes]
         self.model.buffers = [schema.BufferT() for _ in range(len(self.constants) + 1)]
 
@@ -165,6 +187,7 @@ class _ModelBuilder:
         record.inputs = [index(v, f"{label}.operand{k}") for k, v in enumerate(op.inputs)]
         suffix = [""] if len(op.outputs) == 1 else [f".{k}" for k in range(len(op.outputs))]
         record.outputs = [index(v, label + s) for v, s in zip(op.outputs, suffix, strict=True)]
+        record.intermediates = [index(v, f"{label}.intermediate") for v in op.intermediates] or None
         return record
 
     def _tensor(self, value: Value, name: str, least_sizes: Mapping[Any, int]) -> Any:
@@ -175,6 +198,7 @@ class _ModelBuilder:
         if any(not isinstance(s, int) for s in value.shape):
             tensor.shapeSignature = [s if isinstance(s, int) else -1 for s in value.shape]
         tensor.hasRank = True
+        tensor.isVariable = value.is_variable
         if value.const is not None:
             tensor.buffer = self._buffer(value.const)
         if value.quantization is not None and value.quantization.block_size is None:
@@ -203,6 +227,15 @@ class _ModelBuilder:
         subgraph = self.model.subgraphs[i]
         record.inputs = _tensor_maps(graph.input_names, subgraph.inputs)
         record.outputs = _tensor_maps(graph.output_names, subgraph.outputs)
+        if graph.listed is not None:
+            for maps, order in zip((record.inputs, record.outputs), graph.listed, strict=True):
+                maps.sort(key=lambda m, order=order: order.index(m.name))
+        return record
+
+    def _metadata(self, name: str, data: Array) -> Any:
+        record = schema.MetadataT()
+        record.name = name
+        record.buffer = self._buffer(from_array(data, DType.UINT8))
         return record
 
 

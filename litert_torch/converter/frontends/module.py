@@ -12,7 +12,9 @@ import torch.export._trace  # what torch.export imports on its first call: half 
 from torch.export import ExportedProgram
 from torch.utils import _pytree as pytree
 
+from litert_torch.converter.frontends.composites import traceable_composites
 from litert_torch.converter.frontends.recurrent_shapes import recurrent_shapes
+from litert_torch.converter.frontends.value_checks import passed_value_checks
 from litert_torch.converter.signature import Signature
 from litert_torch.errors import ExportError
 
@@ -48,7 +50,7 @@ def export(signature: Signature, strict: Strictness = False) -> ExportedProgram:
 
 def _export(signature: Signature, strict: bool) -> ExportedProgram:
     args, kwargs = _told_apart((signature.args, signature.kwargs), signature.module)
-    with torch.no_grad(), recurrent_shapes(), warnings.catch_warnings():
+    with torch.no_grad(), traceable(), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return torch.export.export(
             signature.module,
@@ -57,6 +59,13 @@ def _export(signature: Signature, strict: bool) -> ExportedProgram:
             dynamic_shapes=signature.dynamic_shapes,
             strict=strict,
         )
+
+
+@contextmanager
+def traceable() -> Iterator[None]:
+    """Inside the block, what torch.export needlessly runs or refuses is traced."""
+    with recurrent_shapes(), traceable_composites(), passed_value_checks():
+        yield
 
 
 def _told_apart(samples: Any, module: torch.nn.Module) -> Any:

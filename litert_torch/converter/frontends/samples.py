@@ -69,11 +69,11 @@ def _from_file(path: str) -> torch.Tensor:
 
 def made_up(sizes: Sequence[int], dtype: torch.dtype) -> torch.Tensor:
     """Normal floats; zeros and ones of other types, which are likely to be valid indices."""
-    generator = torch.Generator().manual_seed(0)
+    generator = torch.Generator("cpu").manual_seed(0)
     if dtype.is_floating_point or dtype.is_complex:
         kind = dtype if dtype.is_complex else torch.float32
-        return torch.randn(tuple(sizes), generator=generator, dtype=kind).to(dtype)
-    return torch.randint(0, 2, tuple(sizes), generator=generator).to(dtype)
+        return torch.randn(tuple(sizes), generator=generator, dtype=kind, device="cpu").to(dtype)
+    return torch.randint(0, 2, tuple(sizes), generator=generator, device="cpu").to(dtype)
 
 
 def split(samples: Sequence[Sample]) -> tuple[tuple[torch.Tensor, ...], dict[str, torch.Tensor]]:

@@ -18,6 +18,8 @@ from litert_torch.converter.dtypes import DType
 from litert_torch.converter.dynamic_sizes import scalar
 from litert_torch.converter.ir import Graph, Value, const
 from litert_torch.converter.lowerings import lowers
+from litert_torch.converter.lowerings.dropout import dropped
+from litert_torch.converter.lowerings.random_numbers import kept
 from litert_torch.converter.lowerings.softmax import FLOAT32_MIN, has_finite
 from litert_torch.errors import UnsupportedCaseError
 
@@ -40,8 +42,7 @@ def scaled_dot_product_attention(
     enable_gqa: bool = False,
 ) -> Value:
     """Of query [..., H, L, E], key [..., H, S, E] and value [..., H, S, F]."""
-    _require_no_dropout(dropout_p)
-    return _attention(g, query, key, value, attn_mask, is_causal, scale)[0]
+    return _attention(g, query, key, value, attn_mask, is_causal, scale, dropout_p)[0]
 
 
 @lowers(aten._scaled_dot_product_attention_math.default)
@@ -122,6 +123,7 @@ def _attention(
     mask: Value | None,
     is_causal: bool,
     scale: float | None,
+    dropout_p: float = 0.0,
 ) -> tuple[Value, Value, Value | None]:
     """The result, the masked scores, and the factor of each row of the result."""
     scale = 1 / math.sqrt(int(query.shape[-1])) if scale is None else scale
@@ -130,7 +132,10 @@ def _attention(
     scores = _product(g, query, key, adj_y=True)
     if bias is not None:
         scores = tfl.add(g, scores, bias)
-    y = _product(g, _softmax(g, scores), value)
+    weights = _softmax(g, scores)
+    if dropout_p:  # as eager does, in evaluation too
+        weights = dropped(g, weights, kept(g, weights.shape, 1 - dropout_p), dropout_p)
+    y = _product(g, weights, value)
     return (y if keep is None else tfl.mul(g, y, keep)), scores, keep
 
 

@@ -60,7 +60,10 @@ def native_batch_norm(
     momentum: float,
     eps: float,
 ) -> list[Value]:
-    """As `native_batch_norm_no_training`."""
+    """The result, and each channel's mean and 1 / deviation in training, else two empty tensors."""
+    if training:
+        y, mean, scale = _by_batch(g, x, weight, bias, eps)
+        return [y, *(tfl.reshape(g, v, (x.shape[1],)) for v in (mean, scale))]
     y = _evaluated(g, x, weight, bias, running_mean, running_var, training, eps)
     return [y, _empty(), _empty()]
 
@@ -178,9 +181,19 @@ def by_own_statistics(
     g: Graph, x: Value, weight: Value | None, bias: Value | None, eps: float
 ) -> Value:
     """Mean and variance of each channel over the batch and the spatial axes."""
+    return _by_batch(g, x, weight, bias, eps)[0]
+
+
+def _by_batch(
+    g: Graph, x: Value, weight: Value | None, bias: Value | None, eps: float
+) -> tuple[Value, Value, Value]:
+    """The result; means and factors of the channels as [1, C, 1, ...]."""
     axes = [0, *range(2, x.rank)]
-    centred = tfl.sub(g, x, tfl.mean(g, x, axes, True))
+    mean = tfl.mean(g, x, axes, True)
+    centred = tfl.sub(g, x, mean)
     variance = tfl.mean(g, tfl.square(g, centred), axes, True)
-    y = tfl.mul(g, centred, tfl.rsqrt(g, tfl.add(g, variance, const(eps, DType.FLOAT32))))
+    scale = tfl.rsqrt(g, tfl.add(g, variance, const(eps, DType.FLOAT32)))
+    y = tfl.mul(g, centred, scale)
     y = y if weight is None else tfl.mul(g, y, over_channels(g, weight, x.rank))
-    return y if bias is None else tfl.add(g, y, over_channels(g, bias, x.rank))
+    y = y if bias is None else tfl.add(g, y, over_channels(g, bias, x.rank))
+    return y, mean, scale

@@ -17,7 +17,7 @@ aten = torch.ops.aten
 _SELU_LIMIT = -1.7580993408473766  # what SELU gives far below 0
 
 
-def _dropped(g: Graph, x: Value, mask: Value, p: float) -> Value:
+def dropped(g: Graph, x: Value, mask: Value, p: float) -> Value:
     """x where the float mask is 1, scaled to keep its expected value."""
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return tfl.mul(g, tfl.mul(g, x, mask), const(scale, x.dtype))
@@ -28,7 +28,7 @@ def dropout(g: Graph, x: Value, p: float, train: bool) -> Value:
     """x; in training, each element 0 with probability p."""
     if not train or p == 0:
         return x
-    return _dropped(g, x, kept(g, x.shape, 1 - p), p)
+    return dropped(g, x, kept(g, x.shape, 1 - p), p)
 
 
 @lowers(aten.feature_dropout.default)
@@ -37,7 +37,7 @@ def feature_dropout(g: Graph, x: Value, p: float, train: bool) -> Value:
     if not train or p == 0:
         return x
     shape = (*x.shape[:2], *[1] * (x.rank - 2))
-    return _dropped(g, x, kept(g, shape, 1 - p), p)
+    return dropped(g, x, kept(g, shape, 1 - p), p)
 
 
 @lowers(aten.native_dropout.default)
@@ -46,7 +46,7 @@ def native_dropout(g: Graph, x: Value, p: float, train: bool | None) -> list[Val
     if train is False or p == 0:
         return [x, filled(g, x.shape, True, DType.BOOL)]
     mask = kept(g, x.shape, 1 - p)
-    return [_dropped(g, x, mask, p), tfl.cast(g, mask, DType.BOOL)]
+    return [dropped(g, x, mask, p), tfl.cast(g, mask, DType.BOOL)]
 
 
 @lowers(aten.alpha_dropout.default)

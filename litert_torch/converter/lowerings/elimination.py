@@ -36,9 +36,10 @@ class Elimination:
     pivots: Value
 
 
-def _worked_off(
+def worked_off(
     g: Graph, step: loops.Step, operands: loops.Operands
 ) -> tuple[list[Value], list[Value]]:
+    """Apply `step` to each slice of xs: unrolled where these are few, else by a WHILE."""
     run = loops.unrolled if int(operands.xs[0].shape[0]) <= UNROLLED_UP_TO else loops.scan
     return run(g, step, operands)
 
@@ -67,7 +68,7 @@ def eliminated(g: Graph, a: Value, b: Value | None) -> Elimination:
     free = tfl.add(g, tfl.mul(g, tfl.sum(g, a, [1], True), number(0)), number(1))
     rows = (TensorType((batch, 1, n), FLOAT32), TensorType((batch, 1, 1), FLOAT32))
     operands = loops.Operands([picks], [both, free], [], rows)
-    (choices, pivots), (reduced, _) = _worked_off(g, _elimination_step, operands)
+    (choices, pivots), (reduced, _) = worked_off(g, _elimination_step, operands)
     order = tfl.transpose(g, tfl.reshape(g, choices, (n, batch, n)), (1, 0, 2))
     diagonal = tfl.transpose(g, tfl.reshape(g, pivots, (n, batch)), (1, 0))
     right = reduced if b is None else tfl.slice(g, reduced, (0, 0, n), b.shape)
@@ -82,7 +83,8 @@ def _elimination_step(
     batch, n, _ = a.shape
     column = _column(g, a, pick)
     line = tfl.reshape(g, column, (batch, 1, n))
-    candidates = tfl.sub(g, tfl.mul(g, tfl.add(g, tfl.abs(g, line), number(1)), free), number(1))
+    taken = tfl.sub(g, number(1), free)
+    candidates = tfl.sub(g, tfl.mul(g, tfl.abs(g, line), free), taken)
     best = tfl.arg_max(g, candidates, 2)
     choice = tfl.one_hot(g, best, int(n), dtype=FLOAT32)
     pivot = tfl.sum(g, tfl.mul(g, line, choice), [2], True)
@@ -113,7 +115,7 @@ def factored(g: Graph, a: Value) -> Value:
     below = const(np.triu(np.ones((n, n))).reshape(n, 1, 1, n), FLOAT32)
     rows = (TensorType((batch, 1, n), FLOAT32),)
     operands = loops.Operands([_unit_rows(n), below], [a], [], rows)
-    (columns,), _ = _worked_off(g, _factor_step, operands)
+    (columns,), _ = worked_off(g, _factor_step, operands)
     return tfl.transpose(g, tfl.reshape(g, columns, (n, batch, n)), (1, 2, 0))
 
 
@@ -148,7 +150,7 @@ def substituted(g: Graph, a: Value, b: Value, *, upper: bool, unit: bool) -> Val
             rest = tfl.div(g, rest, tfl.sum(g, tfl.mul(g, of_a, pick), [2], True))
         return [], [tfl.add(g, x, tfl.mul(g, column, rest))]
 
-    return _worked_off(g, step, operands)[1][0]
+    return worked_off(g, step, operands)[1][0]
 
 
 def flat_batch(g: Graph, x: Value) -> Value:
@@ -157,3 +159,8 @@ def flat_batch(g: Graph, x: Value) -> Value:
     for s in x.shape[:-2]:
         batch = s if batch == 1 else batch * s
     return tfl.reshape(g, x, (batch, *x.shape[-2:]))
+
+
+def swapped_axes(g: Graph, x: Value) -> Value:
+    """The transposes of matrices x [..., n, m]."""
+    return tfl.transpose(g, x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))

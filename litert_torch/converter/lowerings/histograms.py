@@ -22,7 +22,7 @@ aten = torch.ops.aten
 def histc(g: Graph, x: Value, bins: int = 100, min: float = 0, max: float = 0) -> Value:
     """Counts of x's elements in `bins` equal bins from `min` to `max`; both 0: of all elements."""
     flat = as_float(g, flattened(g, x))
-    low, high = _range(g, flat, None if min == max else (min, max))
+    low, high = range_of(g, flat, None if min == max else (min, max))
     counts = _counts(g, flat, low, high, bins, f32(1.0))
     return tfl.cast(g, counts, x.dtype)
 
@@ -39,16 +39,14 @@ def histogram(
 ) -> list[Value]:
     """Counts, or sums of weights, in equal bins, and the bins' edges."""
     flat = flattened(g, x)
-    low, high = _range(g, flat, None if range is None else (range[0], range[1]))
+    low, high = range_of(g, flat, None if range is None else (range[0], range[1]))
     weights = f32(1.0) if weight is None else flattened(g, weight)
     sums = _counts(g, flat, low, high, bins, weights)
-    steps = const(np.arange(bins + 1) / bins, DType.FLOAT32)
     width = tfl.sub(g, high, low)
-    edges = tfl.add(g, tfl.mul(g, steps, width), low)
     if density:
         volume = tfl.mul(g, tfl.sum(g, sums, [0], False), tfl.mul(g, width, f32(1 / bins)))
         sums = tfl.div(g, sums, volume)
-    return [sums, edges]
+    return [sums, edges_between(g, low, high, bins)]
 
 
 @lowers(aten.histogram.bins_tensor)
@@ -74,7 +72,17 @@ def histogram_of_edges(
     return [sums, bins]
 
 
-def _range(g: Graph, flat: Value, given: tuple[float, float] | None) -> tuple[Value, Value]:
+def edges_between(g: Graph, low: Value, high: Value, bins: int) -> Value:
+    """The edges of equal bins, counted from the nearer end: both ends are exact."""
+    step = tfl.mul(g, tfl.sub(g, high, low), f32(1 / bins))
+    place = np.arange(bins + 1)
+    from_low = tfl.add(g, tfl.mul(g, const(place, DType.FLOAT32), step), low)
+    from_high = tfl.sub(g, high, tfl.mul(g, const(bins - place, DType.FLOAT32), step))
+    is_near_low = const(place < (bins + 1) // 2, DType.BOOL)
+    return tfl.select_v2(g, is_near_low, from_low, from_high)
+
+
+def range_of(g: Graph, flat: Value, given: tuple[float, float] | None) -> tuple[Value, Value]:
     """The lowest and the highest edge; apart by 1 where all elements are equal."""
     if given is not None:
         low, high = given

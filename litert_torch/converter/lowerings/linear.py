@@ -7,12 +7,13 @@ LiteRT's products take floats only.
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from litert_torch.converter import dims
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.dtypes import DType
-from litert_torch.converter.ir import Graph, Value, const
+from litert_torch.converter.ir import Graph, Quantization, Value, const
 from litert_torch.converter.lowerings import lowers
 from litert_torch.errors import UnsupportedCaseError
 
@@ -20,6 +21,7 @@ aten = torch.ops.aten
 
 _MOST_RANKS = 5  # of BATCH_MATMUL on the CPU without a delegate
 _MOST_INTEGER_PRODUCTS = 1 << 24  # 64 MiB of int32
+_EXACT_PRODUCTS = 1024  # of int8 numbers, the sum of which has 24 bits
 
 
 @lowers(aten.linear.default)
@@ -114,6 +116,29 @@ def _integer_product(g: Graph, x: Value, other: Value) -> Value:
     right = tfl.cast(g, tfl.reshape(g, other, (*other.shape[:-2], 1, k, n)), wide)
     y = tfl.sum(g, tfl.mul(g, left, right), [len(batch) + 1], False)
     return tfl.cast(g, y, x.dtype)
+
+
+@lowers(aten._int_mm.default)
+def int_mm(g: Graph, x: Value, mat2: Value) -> Value:
+    """Of int8 x [M, K] and mat2 [K, N], in int32: float sums of 1024 such products are exact."""
+    inner = int(x.shape[1])
+    total = None
+    for begin in range(0, inner, _EXACT_PRODUCTS):
+        count = min(_EXACT_PRODUCTS, inner - begin)
+        left = tfl.slice(g, x, (0, begin), (x.shape[0], count))
+        right = tfl.slice(g, mat2, (begin, 0), (count, mat2.shape[1]))
+        part = _product(g, tfl.cast(g, left, DType.FLOAT32), _as_float(g, right))
+        part = tfl.cast(g, part, DType.INT32)
+        total = part if total is None else tfl.add(g, total, part)
+    return tfl.broadcast_to(g, const(0, DType.INT32), (0, 0)) if total is None else total
+
+
+def _as_float(g: Graph, x: Value) -> Value:
+    """CAST; of a constant, DEQUANTIZE, so that it is stored as integers."""
+    if x.const is None or x.dtype != DType.INT8:
+        return tfl.cast(g, x, DType.FLOAT32)
+    one = Quantization(np.ones(1, np.float32), np.zeros(1, np.int64))
+    return tfl.dequantize(g, Value(x.type, const=x.const, quantization=one))
 
 
 @lowers(aten.bilinear.default)

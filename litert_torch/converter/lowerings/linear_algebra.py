@@ -1,7 +1,6 @@
 """torch.linalg of matrices of fixed size: what elimination gives.
 
-Singular and eigenvalue decompositions, and what PyTorch makes of them (pinv, lstsq, spectral and
-nuclear norms), are refused in `orthogonal.py` or have no lowering.
+Factors in LAPACK's form are in `householder.py`, `lu_factors.py` and `ldl_factors.py`.
 """
 
 import numpy as np
@@ -20,6 +19,7 @@ from litert_torch.converter.lowerings.elimination import (
     flat_batch,
     parity,
     substituted,
+    swapped_axes,
 )
 from litert_torch.converter.lowerings.rearranging import diagonal
 from litert_torch.converter.lowerings.reduction import sum_all
@@ -44,10 +44,6 @@ def _square(x: Value) -> int:
 def _no_error(g: Graph, x: Value) -> Value:
     """The info tensor of the ops that report failure by one."""
     return filled(g, x.shape[:-2], 0, DType.INT32)
-
-
-def _transposed(g: Graph, x: Value) -> Value:
-    return tfl.transpose(g, x, (*range(x.rank - 2), x.rank - 1, x.rank - 2))
 
 
 @lowers(aten.inverse.default)
@@ -78,8 +74,8 @@ def linalg_solve(g: Graph, A: Value, B: Value, *, left: bool = True) -> Value:  
     is_vector = B.rank == 1 or (B.rank == A.rank - 1 and B.shape == A.shape[:-1])
     b = tfl.reshape(g, B, (*B.shape, 1)) if is_vector else B
     if not left:
-        x = linalg_solve(g, _transposed(g, A), _transposed(g, b))
-        return _transposed(g, x)
+        x = linalg_solve(g, swapped_axes(g, A), swapped_axes(g, b))
+        return swapped_axes(g, x)
     batch = dims.broadcast(A.shape[:-2], b.shape[:-2])
     a = flat_batch(g, broadcast(g, A, (*batch, n, n)))
     b = broadcast(g, b, (*batch, *b.shape[-2:]))
@@ -161,7 +157,7 @@ def linalg_cholesky(g: Graph, x: Value, *, upper: bool = False) -> Value:
     """L with x = L L^T, or its transpose."""
     _square(x)
     lower = tfl.reshape(g, factored(g, flat_batch(g, x)), x.shape)
-    return _transposed(g, lower) if upper else lower
+    return swapped_axes(g, lower) if upper else lower
 
 
 @lowers(aten.linalg_cholesky_ex.default)
@@ -186,9 +182,9 @@ def linalg_solve_triangular(
     n = _square(x)
     if not left:
         flipped = linalg_solve_triangular(
-            g, _transposed(g, x), _transposed(g, B), upper=not upper, unitriangular=unitriangular
+            g, swapped_axes(g, x), swapped_axes(g, B), upper=not upper, unitriangular=unitriangular
         )
-        return _transposed(g, flipped)
+        return swapped_axes(g, flipped)
     batch = dims.broadcast(x.shape[:-2], B.shape[:-2])
     a = flat_batch(g, broadcast(g, x, (*batch, n, n)))
     b = broadcast(g, B, (*batch, *B.shape[-2:]))
@@ -206,7 +202,7 @@ def triangular_solve(
     unitriangular: bool = False,
 ) -> list[Value]:
     """y of A y = x, and A."""
-    a = _transposed(g, A) if transpose else A
+    a = swapped_axes(g, A) if transpose else A
     turned = upper != transpose
     return [linalg_solve_triangular(g, a, x, upper=turned, unitriangular=unitriangular), A]
 
@@ -214,9 +210,9 @@ def triangular_solve(
 @lowers(aten.cholesky_solve.default)
 def cholesky_solve(g: Graph, x: Value, input2: Value, upper: bool = False) -> Value:
     """y of L L^T y = x, given L, or its transpose."""
-    lower = _transposed(g, input2) if upper else input2
+    lower = swapped_axes(g, input2) if upper else input2
     half = linalg_solve_triangular(g, lower, x, upper=False)
-    return linalg_solve_triangular(g, _transposed(g, lower), half, upper=True)
+    return linalg_solve_triangular(g, swapped_axes(g, lower), half, upper=True)
 
 
 @lowers(aten.cholesky_inverse.default)

@@ -26,7 +26,7 @@ from litert_torch.errors import UnsupportedCaseError
 
 aten = torch.ops.aten
 
-UNROLLED_STEPS = 4
+UNROLLED_OPS = 128
 UNROLLED_BYTES = 512 << 10  # of recurrent weights in all unrolled steps together
 
 
@@ -167,19 +167,43 @@ def _layer(
         new = [cell.step(body, *each) for each in zip(slices, old, weights, strict=True)]
         return [s[0] for s in new], [v for s in new for v in s]
 
-    flat = [v for s in states for v in s]
-    results = tuple(TensorType(s[0].shape, s[0].dtype) for s in states)
-    run = loops.unrolled if _is_short(x, weights) else loops.scan
-    outputs, last = run(g, step, loops.Operands(parts, flat, [], results))
+    if _is_short(cell, x, weights):
+        outputs, last = _one_after_another(g, cell, parts, states, weights)
+    else:
+        flat = [v for s in states for v in s]
+        results = tuple(TensorType(s[0].shape, s[0].dtype) for s in states)
+        outputs, ends = loops.scan(g, step, loops.Operands(parts, flat, [], results))
+        last = _grouped(ends, per_direction)
     if len(outputs) > 1:
         outputs[1] = tfl.reverse_v2(g, outputs[1], [0])
-    return tfl.concatenation(g, outputs, axis=2), _grouped(last, per_direction)
+    return tfl.concatenation(g, outputs, axis=2), last
 
 
-def _is_short(x: Value, weights: Sequence[Weights]) -> bool:
+def _one_after_another(
+    g: Graph,
+    cell: Cell,
+    parts: Sequence[Value],
+    states: Sequence[list[Value]],
+    weights: Sequence[Weights],
+) -> tuple[list[Value], list[list[Value]]]:
+    """As the loop; everything keeps a leading axis of 1, so that nothing is reshaped."""
+    outputs, last = [], []
+    for part, state, w in zip(parts, states, weights, strict=True):
+        now = [tfl.expand_dims(g, s, 0) for s in state]
+        rows = []
+        for i in range(int(part.shape[0])):
+            row = tfl.slice(g, part, [i, 0, 0], (1, *part.shape[1:]))
+            now = cell.step(g, row, now, w)
+            rows.append(now[0])
+        outputs.append(tfl.concatenation(g, rows, axis=0))
+        last.append([tfl.reshape(g, s, s.shape[1:]) for s in now])
+    return outputs, last
+
+
+def _is_short(cell: Cell, x: Value, weights: Sequence[Weights]) -> bool:
     steps = x.shape[0]
-    if not isinstance(steps, int) or steps > UNROLLED_STEPS:
-        return False
+    if not isinstance(steps, int) or steps * cell.step_ops * len(weights) > UNROLLED_OPS:
+        return steps == 1
     size = sum(w.hh.const.nbytes for w in weights if w.hh.const is not None)
     return steps == 1 or steps * size <= UNROLLED_BYTES
 

@@ -49,13 +49,15 @@ class Cell:
     """A kind of recurrent layer.
 
     Attributes:
-        step: (graph, input's part of the gates [B, G*H], state, weights) to the new state; its
-            first tensor is what the layer returns.
+        step: (graph, input's part of the gates [..., B, G*H], state [..., B, H], weights) to the
+            new state; its first tensor is what the layer returns.
         sums_biases: Whether both biases are only ever added, hence can be one.
+        step_ops: Number of ops that a step takes.
     """
 
     step: Callable[[Graph, Value, State, Weights], State]
     sums_biases: bool
+    step_ops: int
 
     def input_part(self, g: Graph, x: Value, w: Weights) -> Value:
         """The input's part of all gates, [..., G*H] for x [..., input size]."""
@@ -71,10 +73,17 @@ def _sum(a: Value, b: Value) -> Value:
     return const(a.const.derive("add", np.add, b.const))
 
 
+def _with_hidden_part(g: Graph, x: Value, h: Value, w: Weights) -> Value:
+    """The gates: the input's part x plus that of h, which is nothing for the usual first state."""
+    if h.const is not None and not h.read().any():
+        return x
+    return tfl.add(g, x, tfl.fully_connected(g, h, w.hh, None))
+
+
 def _lstm_step(g: Graph, x: Value, state: State, w: Weights) -> State:
     h, c = state
-    gates = tfl.add(g, x, tfl.fully_connected(g, h, w.hh, None))
-    i, f, candidate, o = tfl.split(g, gates, 4, axis=1)
+    gates = _with_hidden_part(g, x, h, w)
+    i, f, candidate, o = tfl.split(g, gates, 4, axis=gates.rank - 1)
     kept = tfl.mul(g, tfl.logistic(g, f), c)
     added = tfl.mul(g, tfl.logistic(g, i), tfl.tanh(g, candidate))
     c = tfl.add(g, kept, added)
@@ -84,8 +93,9 @@ def _lstm_step(g: Graph, x: Value, state: State, w: Weights) -> State:
 
 def _gru_step(g: Graph, x: Value, state: State, w: Weights) -> State:
     (h,) = state
-    x_r, x_z, x_n = tfl.split(g, x, 3, axis=1)
-    h_r, h_z, h_n = tfl.split(g, tfl.fully_connected(g, h, w.hh, w.b_hh), 3, axis=1)
+    hidden = tfl.fully_connected(g, h, w.hh, w.b_hh)
+    x_r, x_z, x_n = tfl.split(g, x, 3, axis=x.rank - 1)
+    h_r, h_z, h_n = tfl.split(g, hidden, 3, axis=x.rank - 1)
     r = tfl.logistic(g, tfl.add(g, x_r, h_r))
     z = tfl.logistic(g, tfl.add(g, x_z, h_z))
     n = tfl.tanh(g, tfl.add(g, x_n, tfl.mul(g, r, h_n)))
@@ -94,15 +104,15 @@ def _gru_step(g: Graph, x: Value, state: State, w: Weights) -> State:
 
 def _rnn_step(activation: Callable[[Graph, Value], Value]) -> Callable[..., State]:
     def step(g: Graph, x: Value, state: State, w: Weights) -> State:
-        return [activation(g, tfl.add(g, x, tfl.fully_connected(g, state[0], w.hh, None)))]
+        return [activation(g, _with_hidden_part(g, x, state[0], w))]
 
     return step
 
 
-LSTM = Cell(_lstm_step, sums_biases=True)
-GRU = Cell(_gru_step, sums_biases=False)
-RNN_TANH = Cell(_rnn_step(tfl.tanh), sums_biases=True)
-RNN_RELU = Cell(_rnn_step(tfl.relu), sums_biases=True)
+LSTM = Cell(_lstm_step, sums_biases=True, step_ops=12)
+GRU = Cell(_gru_step, sums_biases=False, step_ops=13)
+RNN_TANH = Cell(_rnn_step(tfl.tanh), sums_biases=True, step_ops=4)
+RNN_RELU = Cell(_rnn_step(tfl.relu), sums_biases=True, step_ops=4)
 
 
 def _one_step(g: Graph, cell: Cell, x: Value, state: Sequence[Value], *weights: Any) -> State:

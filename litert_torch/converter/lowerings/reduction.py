@@ -96,7 +96,18 @@ def extreme(
         raise UnsupportedCaseError("the maximum or minimum of no elements")
     if x.dtype == DType.BOOL:
         return reduced(g, tfl.reduce_any if largest else tfl.reduce_all, x, dim, keepdim)
-    return reduced(g, tfl.reduce_max if largest else tfl.reduce_min, x, dim, keepdim)
+    y = reduced(g, tfl.reduce_max if largest else tfl.reduce_min, x, dim, keepdim)
+    return tfl.add(g, y, nan_or_zero(g, x, dim, keepdim)) if x.dtype.is_float else y
+
+
+def nan_or_zero(g: Graph, x: Value, dim: int | Sequence[int] | None, keepdim: bool) -> Value:
+    """NaN where there is one over axes, else 0: LiteRT's extremes drop it, PyTorch's promise it.
+
+    A mean of squares, one pass in XNNPACK, has it, and is infinite at most where x is.
+    """
+    squares = reduced(g, tfl.mean, tfl.square(g, x), dim, keepdim)
+    inverse = tfl.div(g, const(1.0, x.dtype), tfl.add(g, squares, const(1.0, x.dtype)))
+    return tfl.mul(g, inverse, const(0.0, x.dtype))
 
 
 @lowers(aten.amax.default)

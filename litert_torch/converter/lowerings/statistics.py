@@ -11,7 +11,7 @@ from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Value, const
 from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.lowerings.kernel_dtypes import is_nonzero
-from litert_torch.converter.lowerings.reduction import axes_of, reduced
+from litert_torch.converter.lowerings.reduction import axes_of, nan_or_zero, reduced
 
 aten = torch.ops.aten
 
@@ -234,6 +234,7 @@ def logsumexp(g: Graph, x: Value, dim: Sequence[int], keepdim: bool = False) -> 
     top = finite(g, largest)
     total = tfl.sum(g, tfl.exp(g, tfl.sub(g, x, top)), axes, True)
     result = tfl.maximum(g, tfl.add(g, tfl.log(g, total), top), largest)
+    result = tfl.add(g, result, nan_or_zero(g, x, axes, True))
     if keepdim:
         return result
     return tfl.reshape(g, result, [s for a, s in enumerate(x.shape) if a not in axes])

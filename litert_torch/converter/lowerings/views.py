@@ -7,8 +7,10 @@ import torch
 from litert_torch.converter import dims
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.dims import Dim, Shape, Size
+from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Value
 from litert_torch.converter.lowerings import lowers
+from litert_torch.converter.torch_types import compute_dtype, dtype_of
 from litert_torch.errors import UnsupportedCaseError
 
 aten = torch.ops.aten
@@ -60,7 +62,10 @@ def view_as(g: Graph, x: Value, other: Value) -> Value:
 
 @lowers(aten.view.dtype)
 def view_dtype(g: Graph, x: Value, dtype: torch.dtype) -> Value:
-    """Refused: it shows the bytes of a tensor, which LiteRT keeps in another dtype at times."""
+    """BITCAST to a dtype of the same width; others, and those that are computed in another, not."""
+    kept = compute_dtype(dtype) == dtype_of(dtype) and DType.BOOL not in (x.dtype, dtype_of(dtype))
+    if kept and dtype_of(dtype).bits == x.dtype.bits:
+        return x if dtype_of(dtype) == x.dtype else tfl.bitcast(g, x, dtype_of(dtype))
     raise UnsupportedCaseError(
         f"reads the bytes of a {x.dtype} tensor as {dtype}: convert values with .to() instead"
     )

@@ -69,23 +69,33 @@ def run_start(g: Graph, index: Value) -> Value | None:
         if inner is None or not inner.dtype.is_integer:
             return None
         source = inner
-    op = source.producer
-    if op is None or source.rank > 1 or source.shape != index.shape:
+    if source.rank > 1 or source.shape != index.shape:
         return None
-    if op.kind == "RANGE" and op.inputs[0] is not None and op.inputs[2] is not None:
-        step = op.inputs[2].const
-        return op.inputs[0] if step is not None and int(step.read()) == 1 else None
-    return _sum_with_run(g, op.inputs) if op.kind == "ADD" else None
+    op = source.producer
+    return _sum_with_run(g, op.inputs) if op and op.kind == "ADD" else _first_of_run(source)
+
+
+def _first_of_run(index: Value) -> Value | None:
+    """The first of constant or counted indices [N] that are consecutive."""
+    if index.const is not None:
+        values = index.read().reshape(-1)
+        is_run = len(values) > 0 and bool((np.diff(values) == 1).all())
+        return const(values[:1], index.dtype) if is_run else None
+    op = index.producer
+    if op is None or op.kind != "RANGE" or op.inputs[2] is None or op.inputs[2].const is None:
+        return None
+    return op.inputs[0] if int(op.inputs[2].read()) == 1 else None
 
 
 def _sum_with_run(g: Graph, operands: list[Value | None]) -> Value | None:
     """Start + [first, first + 1, ...] as start + first."""
     for run, start in (operands, operands[::-1]):
-        if run is None or start is None or run.const is None or start.shape not in {(), (1,)}:
+        if run is None or start is None or start.shape not in {(), (1,)}:
             continue
-        values = run.read().reshape(-1)
-        if len(values) and (np.diff(values) == 1).all():
-            return start if values[0] == 0 else tfl.add(g, start, const(values[0], start.dtype))
+        first = _first_of_run(run)
+        if first is not None:
+            is_zero = first.const is not None and not first.read().any()
+            return start if is_zero else tfl.add(g, start, tfl.reshape(g, first, start.shape))
     return None
 
 

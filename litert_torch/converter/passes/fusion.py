@@ -1,7 +1,7 @@
 """Activations, scales and offsets that become part of the op before them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -86,15 +86,33 @@ def fold_scale(s: Sweep, op: Op) -> Value | None:
     weights = maker.inputs[place.weights]
     bias = maker.inputs[place.bias] if len(maker.inputs) > place.bias else None
     assert weights is not None
-    assert weights.const is not None
-    if weights.const.key in s.tables:
+    scaled = _scaled_weights(s, weights, c, place.axis)
+    if scaled is None:
         return None
     inputs = list(maker.inputs)
-    inputs[place.weights] = const(_scaled(weights.const, c, place.axis))
+    inputs[place.weights] = scaled
     if bias is not None and bias.const is not None:
         inputs[place.bias] = const(_scaled(bias.const, c, 0))
     s.graph.source = maker.source
     return s.graph.emit(maker.kind, inputs, maker.output.type, **maker.attrs)
+
+
+def _scaled_weights(s: Sweep, weights: Value, c: Constant, axis: int) -> Value | None:
+    """The weights times c; of integers that are dequantized, the scales are."""
+    if weights.const is not None:
+        return None if weights.const.key in s.tables else const(_scaled(weights.const, c, axis))
+    stored = weights.producer.inputs[0] if weights.producer is not None else None
+    q = stored.quantization if stored is not None else None
+    if stored is None or q is None or not (q.is_per_tensor or q.axis == axis):
+        return None
+    scales = (q.scales * c.read().reshape(-1)).astype(np.float32)
+    if not (scales > 0).all():  # scales are positive; integers stay as they are
+        return None
+    zeros = np.broadcast_to(q.zero_points, scales.shape)
+    quantization = replace(q, scales=scales, zero_points=zeros, axis=axis)
+    return tfl.dequantize(
+        s.graph, Value(stored.type, const=stored.const, quantization=quantization)
+    )
 
 
 def fold_offset(s: Sweep, op: Op) -> Value | None:
@@ -138,7 +156,9 @@ def _after_weighted(s: Sweep, op: Op, kinds: Sequence[str]) -> tuple[Op, Constan
     place = _WEIGHTED[maker.kind]
     weights = maker.inputs[place.weights]
     bias = maker.inputs[place.bias] if len(maker.inputs) > place.bias else None
-    if weights is None or weights.const is None or (bias is not None and bias.const is None):
+    if weights is None or not tfl.is_constant(weights):
+        return None
+    if bias is not None and bias.const is None:
         return None
     if op.kind in {"MUL", "DIV"} and op.attrs["fusedActivationFunction"]:
         return None
@@ -199,3 +219,41 @@ def _leads_to_weights(s: Sweep, x: Value) -> bool:
             return False
         x = source
     return False
+
+
+def hoist_channel_term(s: Sweep, op: Op) -> Value | None:
+    """A term for each channel goes before a reshape of the other axes, to meet the weights.
+
+    before: mul(reshape(fully_connected(x), [2, 3, 4]), c [4])
+    after:  reshape(mul(fully_connected(x), c), [2, 3, 4])
+    """
+    if op.kind not in {"ADD", "SUB", "MUL", "DIV"} or op.attrs["fusedActivationFunction"]:
+        return None
+    x, c = op.inputs
+    if x is not None and x.const is not None and op.kind in {"ADD", "MUL"}:
+        x, c = c, x
+    if x is None or c is None or c.const is None or x.producer is None or not s.only_user(x):
+        return None
+    y = x.producer.inputs[0] if x.producer.kind == "RESHAPE" else None
+    if y is None or not y.rank or not x.rank or op.output.shape != x.shape:
+        return None
+    channels = x.shape[-1]
+    if y.shape[-1] != channels or c.shape[-1:] != (channels,) or c.const.size != channels:
+        return None
+    if not _is_affine_product(s, y):
+        return None
+    term = const(c.const.reshape((channels,)))
+    return tfl.reshape(
+        s.graph, s.graph.emit(op.kind, [y, term], y.type, **op.attrs), op.output.shape
+    )
+
+
+def _is_affine_product(s: Sweep, y: Value) -> bool:
+    """Whether y is of an op with weights, or the product of one and a constant."""
+    maker = y.producer
+    if maker is None or not s.only_user(y) or maker.attrs.get("fusedActivationFunction"):
+        return False
+    if maker.kind == "MUL" and any(v is not None and v.const is not None for v in maker.inputs):
+        source = next(v for v in maker.inputs if v is not None and v.const is None)
+        return source.producer is not None and source.producer.kind in _WEIGHTED
+    return maker.kind in _WEIGHTED

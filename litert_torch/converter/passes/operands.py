@@ -94,6 +94,30 @@ def reuse_concatenation(s: Sweep, op: Op) -> Value | None:
     return s.graph.emit(op.kind, [best.output, *rest], op.output.type, **op.attrs)
 
 
+_MOST_CONCATENATED = 5  # operands of a CONCATENATION that XNNPACK takes
+
+
+def flatten_concatenation(s: Sweep, op: Op) -> Value | None:
+    """Concatenations of concatenations are one, up to as many operands as delegates take.
+
+    before: concat(x, concat(y, z))
+    after:  concat(x, y, z)
+    """
+    if op.kind != "CONCATENATION" or op.attrs["fusedActivationFunction"]:
+        return None
+    inputs = list(op.inputs)
+    for v in op.inputs:
+        maker = v.producer if v is not None else None
+        if v is None or maker is None or maker.kind != op.kind or not s.only_user(v):
+            continue
+        if maker.attrs == op.attrs and len(inputs) + len(maker.inputs) - 1 <= _MOST_CONCATENATED:
+            at = inputs.index(v)
+            inputs[at : at + 1] = maker.inputs
+    return (
+        s.graph.emit(op.kind, inputs, op.output.type, **op.attrs) if inputs != op.inputs else None
+    )
+
+
 _REDUCTIONS = frozenset(
     ["MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN", "REDUCE_PROD", "REDUCE_ANY", "REDUCE_ALL"]
 )

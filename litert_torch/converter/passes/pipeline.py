@@ -7,6 +7,7 @@ from litert_torch.converter.passes.fusion import (
     fold_offset,
     fold_scale,
     fuse_activation,
+    hoist_channel_term,
     hoist_scalar_factor,
 )
 from litert_torch.converter.passes.layout import channels_last
@@ -15,6 +16,7 @@ from litert_torch.converter.passes.layout.channel_shuffle import expand_shuffles
 from litert_torch.converter.passes.operands import (
     drop_broadcast,
     drop_reduced_axes,
+    flatten_concatenation,
     reuse_concatenation,
     transpose_into_matmul,
 )
@@ -24,6 +26,7 @@ from litert_torch.converter.passes.padding import (
     zero_padding_for_max,
 )
 from litert_torch.converter.passes.products import (
+    flat_product,
     offset_into_product,
     reshape_after_product,
     reshape_before_product,
@@ -71,9 +74,10 @@ PIPELINE: tuple[Pass, ...] = (
         name="move_reshapes",
     ),
     sweeping(scale_into_product, offset_into_product, name="fold_into_products"),
-    sweeping(hoist_scalar_factor),  # before folding, which it feeds
+    sweeping(hoist_scalar_factor, hoist_channel_term, name="hoist_factors"),  # feeds the folds
     sweeping(fold_scale),  # scale before offset: batch norm multiplies, then adds
     sweeping(fold_offset),
+    sweeping(merge_reshapes, name="merge_reshapes"),  # what stood between may be in weights now
     share_common_subexpressions,  # after folding, so that every fold sees its own convolution
     sweeping(fuse_activation),
     fold_channel_order,  # after fusion: sees convolutions alone between shuffles
@@ -82,4 +86,6 @@ PIPELINE: tuple[Pass, ...] = (
     sweeping(pad_into_convolution),
     sweeping(zero_padding_for_max),  # after fusion: sees fused activations
     sweeping(reuse_concatenation),
+    sweeping(flatten_concatenation),  # after reuse, which wants the beginnings apart
+    sweeping(flat_product),  # last: the others know products that keep their operand's axes
 )

@@ -4,6 +4,7 @@ import numpy as np
 
 from litert_torch.converter import litert_ops as tfl
 from litert_torch.converter.constants import Array, Constant
+from litert_torch.converter.dims import Dim
 from litert_torch.converter.ir import Op, Value, const, retyped
 from litert_torch.converter.passes import Sweep
 from litert_torch.converter.passes.transposes import operand
@@ -117,3 +118,19 @@ def reshape_before_product(s: Sweep, op: Op) -> Value | None:
     return s.graph.emit(
         product.kind, [shaped, *product.inputs[1:]], op.output.type, **product.attrs
     )
+
+
+def flat_product(s: Sweep, op: Op) -> Value | None:
+    """A product that keeps no leading axes makes rows of its operand itself.
+
+    before: fully_connected(reshape(x [1,1,1,5], [1,5]), w)
+    after:  fully_connected(x, w, keep_num_dims=False)
+    """
+    y = operand(op, "FULLY_CONNECTED")
+    x = operand(y.producer, "RESHAPE") if y is not None else None
+    if y is None or x is None or y.rank != 2 or x.rank < 2 or x.shape[-1] != y.shape[-1]:
+        return None
+    if any(isinstance(n, Dim) for n in x.shape):
+        return None
+    attrs = {**op.attrs, "keepNumDims": False}
+    return s.graph.emit(op.kind, [x, *op.inputs[1:]], op.output.type, **attrs)

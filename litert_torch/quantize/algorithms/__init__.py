@@ -11,6 +11,7 @@ from litert_torch.quantize.algorithms.mean_square import least_error_scales
 from litert_torch.quantize.algorithms.min_max import covering
 from litert_torch.quantize.algorithms.octav import octav_scales
 from litert_torch.quantize.algorithms.percentile import percentile_scales
+from litert_torch.quantize.algorithms.stored import stored_scales
 from litert_torch.quantize.numerics import Grid
 
 Clipping = Callable[[Array, Grid], Array]
@@ -20,6 +21,7 @@ CLIPPING: dict[str, Clipping] = {
     "mse": least_error_scales,
     "octav": octav_scales,
     "percentile": percentile_scales,
+    "stored": stored_scales,
 }
 
 CALIBRATED = ("gptq",)
