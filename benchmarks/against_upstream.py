@@ -225,6 +225,7 @@ _HEAD = """# Performance against upstream's litert-torch
 Made by `{command}`
 on {machine}, Python {python}, torch {torch}, ai-edge-litert {runtime};
 upstream is {upstream}. Medians of {repeats} conversion(s).
+With --keep, upstream's conversions are those that the folder keeps of an earlier run here.
 
 Each cell is ours / upstream's (ratio); below 1 is better for us.
 
@@ -273,6 +274,8 @@ def _command(options: argparse.Namespace) -> str:
         words.append("--all")
     elif options.only is not MODELS:
         words += ["--only", *options.only]
+    if options.keep:
+        words.append("--keep FOLDER")
     if options.repeats > 1:
         words.append(f"--repeats {options.repeats}")
     return " ".join(words)

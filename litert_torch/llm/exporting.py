@@ -87,7 +87,7 @@ def _graphs(
             except ConversionError as error:
                 _log.warning("Static shapes, as dynamic ones do not convert: %s", error)
         lengths = prefill_lengths or _prefill_lengths(None, cache_length)
-        sizes = {"cache_length": cache_length, "prefill_lengths": lengths}
+        sizes: Any = {"cache_length": cache_length, "prefill_lengths": lengths}
         trace = signatures.static_trace(model, layers, **sizes)
         try:
             return converter.convert_variants(trace.signature, trace.variants, **options)

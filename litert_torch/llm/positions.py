@@ -22,7 +22,7 @@ class RunTimePositions(TorchFunctionMode):
     """
 
     def __init__(self, start: torch.Tensor, tokens: int, length: int | None) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
+        super().__init__()
         self.start, self.tokens, self.length = start, tokens, length
 
     def __torch_function__(

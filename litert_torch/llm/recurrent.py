@@ -91,7 +91,7 @@ class _StateLayer(LinearAttentionLayer):
         self.recurrent_states.update(recurrent)
         self.has_previous_state = dict.fromkeys(self.conv_states, True)
 
-    def update_conv_state(
+    def update_conv_state(  # type: ignore[override]
         self, conv_states: torch.Tensor, state_idx: int = 0, **kwargs: Any
     ) -> torch.Tensor:
         """Append to the window; gives it before its oldest columns are dropped."""
@@ -108,7 +108,7 @@ class _StateLayer(LinearAttentionLayer):
         return recurrent_states
 
 
-class _HybridLayer(_StateLayer, StaticLayer):
+class _HybridLayer(_StateLayer, StaticLayer):  # type: ignore[override, no-untyped-call]
     """Keys and values, and states."""
 
     def __init__(

@@ -21,8 +21,17 @@ from litert_torch.quantize.planning import weight_of
 _MAKERS = frozenset({"CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"})
 _SUMS = frozenset({"ADD", "SUB"})
 _PASSING = frozenset(
-    ["RELU", "LEAKY_RELU", "MAX_POOL_2D", "AVERAGE_POOL_2D", "PAD", "RESIZE_BILINEAR"]
-    + ["RESIZE_NEAREST_NEIGHBOR", "RESHAPE", "MEAN"]
+    [
+        "RELU",
+        "LEAKY_RELU",
+        "MAX_POOL_2D",
+        "AVERAGE_POOL_2D",
+        "PAD",
+        "RESIZE_BILINEAR",
+        "RESIZE_NEAREST_NEIGHBOR",
+        "RESHAPE",
+        "MEAN",
+    ]
 )
 _NONE, _RELU, _RELU6 = 0, 1, 3  # schema.ActivationFunctionType
 

@@ -91,15 +91,15 @@ def forms(program: ExportedProgram, recipe: Recipe) -> dict[str, Form | None]:
     readers = [n for n in program.graph.nodes if n.target in _KINDS and _weight_of(n) is not None]
     places = {n: _place(n) for n in readers}
     for rule in recipe.rules:
-        if rule.module is not None and not rule.optional:
-            if not any(rule.matches(p) for p in places.values()):
-                raise InvalidInputError(rule.nothing_matched(list(places.values())))
+        must_match = rule.module is not None and not rule.optional
+        if must_match and not any(rule.matches(p) for p in places.values()):
+            raise InvalidInputError(rule.nothing_matched(list(places.values())))
     found: dict[str, Form | None] = {}
     for node in readers:
         weight = _weight_of(node)
         assert weight is not None
-        rule = next((r for r in reversed(recipe.rules) if r.matches(places[node])), None)
-        form = None if rule is None else _form(rule, node, tuple(weight.meta["val"].shape))
+        last = next((r for r in reversed(recipe.rules) if r.matches(places[node])), None)
+        form = None if last is None else _form(last, node, tuple(weight.meta["val"].shape))
         is_weight_only = all(u.target in _KINDS and u.args[1] is weight for u in weight.users)
         found[weight.name] = form if is_weight_only else None
     return found

@@ -97,7 +97,7 @@ def _is_special(t):
 
 def _untraced(name, error):
     kind = type(error).__name__
-    if kind == "DynamicOutputShapeException" and name != "nn.functional.ctc_loss":
+    if kind == "DynamicOutputShapeException":
         return Verdict(NOT_APPLICABLE, DATA_SHAPE)
     if name in ("nn.functional.one_hot", "tensor_split"):  # classes, or parts, to be found out
         return Verdict(NOT_APPLICABLE, DATA_SHAPE)

@@ -4,13 +4,11 @@ Those of `GAPS` are refused with an error that says so; those of `WRONG` may giv
 sweep fails when an entry that passes is listed here, or one that fails is not.
 """
 
-_EXPORT = "torch.export itself refuses it: it looks at a tensor's value"
 _NO_LOWERING = "no lowering, and none in PyTorch's decompositions"
 
 GAPS = {
     "as_strided.partial_views": "reads memory outside the tensor that the model is given",
     "hash_tensor": _NO_LOWERING,
-    "nn.functional.ctc_loss": _EXPORT,
 }
 
 _NAN = "LiteRT's ARG_MAX and ARG_MIN pass over NaN; to look for it would cost three times the op"

@@ -9,7 +9,19 @@ from litert_torch.converter.frontends.module import traceable
 from litert_torch.errors import ExportError
 from tests.op_case import assert_matches_torch, f32, integers, op_case, positive
 
+LOGS = torch.log_softmax(f32(6, 3, 5) * 3, -1)
+TARGETS = torch.tensor([[1, 1, 3, 2], [4, 2, 0, 0], [1, 2, 3, 4]])
+LENGTHS = torch.tensor([6, 4, 3]), torch.tensor([3, 0, 4])  # the last does not fit
+
+
+def ctc(log_probs, targets, input_lengths, target_lengths, **options):
+    return nn.functional.ctc_loss(log_probs, targets, input_lengths, target_lengths, **options)
+
+
 CASES = [
+    op_case(ctc, LOGS, TARGETS, *LENGTHS, reduction="none"),
+    op_case(ctc, LOGS, TARGETS, *LENGTHS, zero_infinity=True),
+    op_case(ctc, LOGS, TARGETS.flip(1), [6, 6, 5], [2, 3, 1], reduction="sum", blank=4),
     op_case(torch.cov, f32(3, 7)),
     op_case(torch.cov, f32(7), correction=2),
     op_case(torch.cov, f32(3, 5), fweights=integers(5, low=1, high=4, dtype=torch.int64)),

@@ -5,7 +5,7 @@ Their result's shape does not depend on these values, so that they are traced by
 program.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,7 +31,7 @@ def _ctc_loss(
     return log_probs.new_empty(log_probs.shape[1:-1] if reduction == 0 else ())
 
 
-_COMPOSITES: dict[OpOverload[Any, Any], Callable[..., Any] | None] = {
+_COMPOSITES: dict[OpOverload[Any, Any], Any] = {
     **{
         op: own_decompositions.of(op)
         for op in (aten.corrcoef.default, aten.cov.default, aten.narrow.Tensor)

@@ -34,8 +34,8 @@ def ctc_loss(
     zero_infinity: bool = False,
 ) -> Value:
     """As `ctc_loss_of_tensors`, with lengths known at conversion time."""
-    lengths = (const(list(n), DType.INT32) for n in (input_lengths, target_lengths))
-    return _loss(g, log_probs, targets, *lengths, (blank, reduction, zero_infinity))
+    steps, labels = (const(list(n), DType.INT32) for n in (input_lengths, target_lengths))
+    return _loss(g, log_probs, targets, steps, labels, (blank, reduction, zero_infinity))
 
 
 @lowers(aten.ctc_loss.Tensor)
@@ -50,8 +50,8 @@ def ctc_loss_of_tensors(
     zero_infinity: bool = False,
 ) -> Value:
     """Of log_probs [T, N, C], targets [N, S] and the lengths of both [N]."""
-    lengths = (tfl.cast(g, n, DType.INT32) for n in (input_lengths, target_lengths))
-    return _loss(g, log_probs, targets, *lengths, (blank, reduction, zero_infinity))
+    steps, labels = (tfl.cast(g, n, DType.INT32) for n in (input_lengths, target_lengths))
+    return _loss(g, log_probs, targets, steps, labels, (blank, reduction, zero_infinity))
 
 
 def _loss(

@@ -242,7 +242,7 @@ def hoist_channel_term(s: Sweep, op: Op) -> Value | None:
         return None
     if not _is_affine_product(s, y):
         return None
-    term = const(c.const.reshape((channels,)))
+    term = const(c.const.reshape((c.const.size,)))
     return tfl.reshape(
         s.graph, s.graph.emit(op.kind, [y, term], y.type, **op.attrs), op.output.shape
     )

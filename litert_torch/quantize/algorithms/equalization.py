@@ -10,13 +10,14 @@ activations against that of the weights that read them, both predicted from cali
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from litert_torch.converter.constants import Array
-from litert_torch.converter.ir import Value
+from litert_torch.converter.ir import Op, Value
 from litert_torch.quantize.planning import weight_of
 from litert_torch.quantize.streams import Stream, columns
 
@@ -67,9 +68,10 @@ def factors(stream: Stream, seen: Mapping[Value, ChannelRanges]) -> Array | None
     return best
 
 
-def _weights(op):
-    w = weight_of(op)
-    return w.read()
+def _weights(op: Op) -> Array:
+    weight = weight_of(op)
+    assert weight is not None
+    return weight.read()
 
 
 def _candidate(stream: Stream, largest: Array, strength: float) -> Array:
@@ -81,7 +83,8 @@ def _candidate(stream: Stream, largest: Array, strength: float) -> Array:
     return np.where(largest > 0, np.maximum(wanted, 1), 1).astype(np.float32)
 
 
-def _noise(f, ranges, weights):
+def _noise(f: Array, ranges: Sequence[ChannelRanges], weights: Sequence[Any]) -> float:
+    """Of the results, where channels are multiplied by f; weights as `factors` lists them."""
     steps = 0.0
     for r in ranges:
         span = max((r.high * f).max(), 0) - min((r.low * f).min(), 0)

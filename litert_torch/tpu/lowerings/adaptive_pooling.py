@@ -85,9 +85,8 @@ def _maximum(x: Array, sizes: Sequence[int]) -> tuple[Array, Array]:
     for i, size in enumerate(sizes):  # each makes its axis two: windows, and elements of one
         axis = first + 2 * i
         values, places = _windowed(values, axis, size, -jnp.inf), _windowed(places, axis, size, 0)
-    order = (
-        *range(first), *(first + 2 * i for i in range(axes)), *(first + 2 * i + 1 for i in range(axes)),
-    )  # fmt: skip
+    pooled = range(first, first + 2 * axes)
+    order = (*range(first), *pooled[::2], *pooled[1::2])
     flat = [jnp.transpose(t, order).reshape(*x.shape[:first], *sizes, -1) for t in (values, places)]
     best = lax.argmax(flat[0], flat[0].ndim - 1, jnp.int32)[..., None]
     chosen = [jnp.take_along_axis(t, best, axis=-1)[..., 0] for t in flat]

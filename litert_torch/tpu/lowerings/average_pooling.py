@@ -21,7 +21,9 @@ def average(x: Array, w: Windows, count_include_pad: bool, divisor: int | None) 
         divisor = 1
         for k in w.kernel:
             divisor *= k
-    count = as_dtype(divisor, total.dtype) if divisor is not None else _counts(x, w, count_include_pad)
+    count = (
+        as_dtype(divisor, total.dtype) if divisor is not None else _counts(x, w, count_include_pad)
+    )
     if is_integral(x):
         return lax.div(total, jnp.broadcast_to(count.astype(total.dtype), total.shape))
     return as_dtype(total / count, x.dtype)
@@ -41,8 +43,8 @@ def _counts(x: Array, w: Windows, count_include_pad: bool) -> Array:
 def avg_pool1d(
     x: Array,
     kernel_size: Any,
-    stride: Any = [],  # noqa: B006  # the schema's default
-    padding: Any = [0],  # noqa: B006
+    stride: Any = [],  # the schema's default
+    padding: Any = [0],
     ceil_mode: bool = False,
     count_include_pad: bool = True,
 ) -> Array:

@@ -295,8 +295,10 @@ def even_steps(start: Operand, end: Operand, count: Size, dtype: DType) -> Array
     step = (b - a) / as_dtype(max(count - 1, 1) if isinstance(count, int) else count - 1, compute)
     below = a + step * index.astype(compute)
     above = b - step * (count - 1 - index).astype(compute)
-    return as_dtype(jnp.where(index < count // 2, below, above), dtype) if count != 1 else (
-        as_dtype(a, dtype).reshape(1)
+    return (
+        as_dtype(jnp.where(index < count // 2, below, above), dtype)
+        if count != 1
+        else (as_dtype(a, dtype).reshape(1))
     )
 
 

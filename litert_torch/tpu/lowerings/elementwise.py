@@ -8,7 +8,13 @@ import torch
 from jax.scipy import special
 
 from litert_torch.tpu.lowerings import lowers
-from litert_torch.tpu.lowerings.promotion import Array, as_dtype, as_float, computed_wide, promoted_floats
+from litert_torch.tpu.lowerings.promotion import (
+    Array,
+    as_dtype,
+    as_float,
+    computed_wide,
+    promoted_floats,
+)
 
 aten = torch.ops.aten
 

@@ -143,8 +143,8 @@ def _normalization_gradients(
     normal = (wide(x) - mean) * scale
     wide_grad = wide(grad)
     inner = wide_grad if weight is None else wide_grad * wide(weight)
-    average_of = lambda t: jnp.mean(t, axes, keepdims=True)  # noqa: E731
-    by_x = (inner - average_of(inner) - normal * average_of(inner * normal)) * scale
+    average, slope = (jnp.mean(t, axes, keepdims=True) for t in (inner, inner * normal))
+    by_x = (inner - average - normal * slope) * scale
     outer = tuple(i for i in range(x.ndim) if i not in axes)
     by_weight = jnp.sum(wide_grad * normal, outer) if mask[1] and weight is not None else None
     by_bias = jnp.sum(wide_grad, outer) if mask[2] else None
@@ -161,9 +161,9 @@ def native_group_norm_backward(
     mean: Array,
     rstd: Array,
     weight: Array | None,
-    N: Any,  # noqa: N803  # the schema's names
-    C: Any,  # noqa: N803
-    HxW: Any,  # noqa: N803
+    N: Any,
+    C: Any,
+    HxW: Any,
     group: int,
     output_mask: Sequence[bool],
 ) -> tuple[Array | None, Array | None, Array | None]:
@@ -173,8 +173,8 @@ def native_group_norm_backward(
     mean, rstd = (t.reshape(N, group, 1, 1) for t in (mean, rstd))
     normal = (values - mean) * rstd
     inner = grad if weight is None else grad * wide(weight).reshape(1, group, C // group, 1)
-    average_of = lambda t: jnp.mean(t, (2, 3), keepdims=True)  # noqa: E731
-    by_x = (inner - average_of(inner) - normal * average_of(inner * normal)) * rstd
+    average, slope = (jnp.mean(t, (2, 3), keepdims=True) for t in (inner, inner * normal))
+    by_x = (inner - average - normal * slope) * rstd
     by_weight = jnp.sum(grad * normal, (0, 3)).reshape(C)
     by_bias = jnp.sum(grad, (0, 3)).reshape(C)
     found = (by_x.reshape(x.shape), by_weight, by_bias)

@@ -86,9 +86,7 @@ def _cubic(x: Array, places: Sequence[Array], padding: int, align_corners: bool)
     return result
 
 
-@lowers(
-    aten.grid_sampler.default, aten.grid_sampler_2d.default, aten.grid_sampler_3d.default
-)
+@lowers(aten.grid_sampler.default, aten.grid_sampler_2d.default, aten.grid_sampler_3d.default)
 def grid_sampler(
     x: Array, grid: Array, interpolation_mode: int, padding_mode: int, align_corners: bool
 ) -> Array:

@@ -25,7 +25,7 @@ def full_index(indices: Sequence[Array | None]) -> tuple[Any, ...]:
     """What jax takes for PyTorch's indices: None is a whole axis."""
     if any(i is not None and i.dtype == bool for i in indices):
         raise UnsupportedCaseError(
-            "a mask picks as many elements as the data says; use torch.where, or sizes that are fixed"
+            "a mask picks as many elements as the data says; use torch.where, or fixed sizes"
         )
     return tuple(jnp.s_[:] if i is None else as_index(i) for i in indices)
 

@@ -63,7 +63,12 @@ def _triangular(a: Array, b: Array, *, lower: bool, unit: bool = False) -> Array
 
 @lowers(aten.linalg_solve_triangular.default)
 def linalg_solve_triangular(
-    x: Array, B: Array, *, upper: bool, left: bool = True, unitriangular: bool = False  # noqa: N803
+    x: Array,
+    B: Array,
+    *,
+    upper: bool,
+    left: bool = True,
+    unitriangular: bool = False,
 ) -> Array:
     """The solution for the right sides B of a triangular matrix x; of X x = B where not `left`."""
     if left:
@@ -76,7 +81,7 @@ def linalg_solve_triangular(
 @lowers(aten.triangular_solve.default)
 def triangular_solve(
     x: Array,
-    A: Array,  # noqa: N803
+    A: Array,
     upper: bool = True,
     transpose: bool = False,
     unitriangular: bool = False,
@@ -99,7 +104,9 @@ def solved(a: Array, b: Array) -> Array:
 
 @lowers(aten.linalg_inv_ex.default)
 def linalg_inv_ex(
-    A: Array, *, check_errors: bool = False  # noqa: N803
+    A: Array,
+    *,
+    check_errors: bool = False,
 ) -> tuple[Array, Array]:
     """(the inverse, what went wrong: nothing)."""
     return inverted(A), _no_errors(A)
@@ -112,7 +119,11 @@ def inverted(a: Array) -> Array:
 
 @lowers(aten._linalg_solve_ex.default)
 def linalg_solve_ex(
-    A: Array, B: Array, *, left: bool = True, check_errors: bool = False  # noqa: N803
+    A: Array,
+    B: Array,
+    *,
+    left: bool = True,
+    check_errors: bool = False,
 ) -> tuple[Array, Array, Array, Array]:
     """(the solution, LU, pivots, what went wrong: nothing); B may be vectors."""
     is_vector = B.ndim == 1 or (B.ndim == A.ndim - 1 and B.shape == A.shape[:-1])
@@ -160,7 +171,10 @@ def _without_pivots(a: Array) -> Array:
 
 @lowers(aten.linalg_lu_factor_ex.default)
 def linalg_lu_factor_ex(
-    A: Array, *, pivot: bool = True, check_errors: bool = False  # noqa: N803
+    A: Array,
+    *,
+    pivot: bool = True,
+    check_errors: bool = False,
 ) -> tuple[Array, Array, Array]:
     """(packed factors, LAPACK's pivots, what went wrong: nothing)."""
     if not pivot:
@@ -172,7 +186,7 @@ def linalg_lu_factor_ex(
 
 
 @lowers(aten.linalg_lu.default)
-def linalg_lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:  # noqa: N803
+def linalg_lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:
     """(P, L, U) with P L U = A."""
     if not pivot:
         return jnp.zeros((0,), A.dtype), *_triangles(_without_pivots(A))
@@ -182,8 +196,8 @@ def linalg_lu(A: Array, *, pivot: bool = True) -> tuple[Array, Array, Array]:  #
 
 @lowers(aten.lu_unpack.default)
 def lu_unpack(
-    LU_data: Array,  # noqa: N803
-    LU_pivots: Array,  # noqa: N803
+    LU_data: Array,
+    LU_pivots: Array,
     unpack_data: bool = True,
     unpack_pivots: bool = True,
 ) -> tuple[Array, Array, Array]:
@@ -198,9 +212,9 @@ def lu_unpack(
 
 @lowers(aten.linalg_lu_solve.default)
 def linalg_lu_solve(
-    LU: Array,  # noqa: N803
+    LU: Array,
     pivots: Array,
-    B: Array,  # noqa: N803
+    B: Array,
     *,
     left: bool = True,
     adjoint: bool = False,
@@ -224,14 +238,14 @@ def linalg_lu_solve(
 
 
 @lowers(aten._linalg_det.default)
-def linalg_det(A: Array) -> tuple[Array, Array, Array]:  # noqa: N803
+def linalg_det(A: Array) -> tuple[Array, Array, Array]:
     """(the determinant, LU, pivots)."""
     factors, pivots, _ = lax.linalg.lu(A)
     return jnp.linalg.det(A), factors, pivots.astype(INT32) + 1
 
 
 @lowers(aten._linalg_slogdet.default)
-def linalg_slogdet(A: Array) -> tuple[Array, Array, Array, Array]:  # noqa: N803
+def linalg_slogdet(A: Array) -> tuple[Array, Array, Array, Array]:
     """(the determinant's sign, the log of its size, LU, pivots)."""
     factors, pivots, _ = lax.linalg.lu(A)
     sign, log = jnp.linalg.slogdet(A)
@@ -239,7 +253,7 @@ def linalg_slogdet(A: Array) -> tuple[Array, Array, Array, Array]:  # noqa: N803
 
 
 @lowers(aten.linalg_qr.default)
-def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:  # noqa: N803
+def linalg_qr(A: Array, mode: str = "reduced") -> tuple[Array, Array]:
     """(Q, R), reduced or complete; Q is empty in mode 'r'."""
     if mode == "r":
         return jnp.zeros((0,), A.dtype), jnp.linalg.qr(A, mode="r")
@@ -277,7 +291,9 @@ def ormqr(
 
 @lowers(aten._linalg_eigh.default)
 def linalg_eigh(
-    A: Array, UPLO: str = "L", compute_v: bool = True  # noqa: N803
+    A: Array,
+    UPLO: str = "L",
+    compute_v: bool = True,
 ) -> tuple[Array, Array]:
     """(eigenvalues in order, eigenvectors) of a Hermitian matrix, of which one triangle is read."""
     lower = jnp.tril(A if UPLO.upper() == "L" else adjoint(A))
@@ -302,7 +318,7 @@ def linalg_eigvals(x: Array) -> Array:
 
 @lowers(aten._linalg_svd.default)
 def linalg_svd(
-    A: Array,  # noqa: N803
+    A: Array,
     full_matrices: bool = False,
     compute_uv: bool = True,
     *,

@@ -91,9 +91,9 @@ def native_group_norm(
     x: Array,
     weight: Array | None,
     bias: Array | None,
-    N: Any,  # noqa: N803  # the schema's names
-    C: Any,  # noqa: N803
-    HxW: Any,  # noqa: N803
+    N: Any,
+    C: Any,
+    HxW: Any,
     group: int,
     eps: float,
 ) -> tuple[Array, Array, Array]:

@@ -32,7 +32,9 @@ def _from_inside(mode: str) -> Callable[[Array, Sequence[Any]], Array]:
     def lowering(x: Array, padding: Sequence[Any]) -> Array:
         amounts = pairs(padding, x.ndim)
         added = jnp.pad(x, [(max(a, 0), max(b, 0)) for a, b in amounts], mode=mode)
-        return lax.pad(added, jnp.zeros((), x.dtype), [(min(a, 0), min(b, 0), 0) for a, b in amounts])
+        return lax.pad(
+            added, jnp.zeros((), x.dtype), [(min(a, 0), min(b, 0), 0) for a, b in amounts]
+        )
 
     return lowering
 

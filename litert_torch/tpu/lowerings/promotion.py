@@ -12,10 +12,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+from jax import Array as Array
 
 from litert_torch.tpu.dtypes import to_jax
 
-Array = jax.Array
 DType = np.dtype[Any]
 Operand = Any  # an array, a Python number, or a symbolic dimension
 
@@ -120,9 +120,11 @@ def _constant(x: Operand, dtype: DType) -> Array:
     if isinstance(x, (bool, int, float, complex)):
         with np.errstate(all="ignore"):
             wrapped = isinstance(x, int) and is_integral(dtype) and dtype != BOOL
-            value = np.asarray(x & (2 ** (8 * dtype.itemsize) - 1), f"u{dtype.itemsize}") if (
-                wrapped
-            ) else np.asarray(x)
+            value = (
+                np.asarray(x & (2 ** (8 * dtype.itemsize) - 1), f"u{dtype.itemsize}")
+                if (wrapped)
+                else np.asarray(x)
+            )
             if is_complex(value.dtype) and not is_complex(dtype):
                 value = value.real
             return jnp.asarray(value.astype(dtype))

@@ -136,9 +136,7 @@ def lstm(
     """(output, h of the last step, c of the last step)."""
     _require_no_dropout(dropout, train, num_layers)
     projected = hx[0].shape[2] != hx[1].shape[2]
-    stack = _Stack(
-        lstm_step, params, has_biases, num_layers, bidirectional, batch_first, projected
-    )
+    stack = _Stack(lstm_step, params, has_biases, num_layers, bidirectional, batch_first, projected)
     return _run(stack, x, hx)
 
 

@@ -24,8 +24,10 @@ def _scale(size: Any, result: Any, align_corners: bool, scale: float | None) -> 
 
 
 def _number(value: Any) -> Array:
-    return as_dtype(jnp.asarray(value), FLOAT32) if not isinstance(value, float) else (
-        jnp.asarray(value, FLOAT32)
+    return (
+        as_dtype(jnp.asarray(value), FLOAT32)
+        if not isinstance(value, float)
+        else (jnp.asarray(value, FLOAT32))
     )
 
 
@@ -138,7 +140,7 @@ def _register_nearest(name: str, axes: int, exact: bool) -> None:
 
     @lowers(packet.vec)
     def vec(x: Array, output_size: Any, scale_factors: Sequence[float] | None) -> Array:
-        scales = scale_factors or [None] * axes
+        scales: Sequence[float | None] = scale_factors or [None] * axes
         return _nearest(x, _sizes(x, output_size, scale_factors, axes), scales, exact)
 
     if axes == 1:
@@ -180,7 +182,8 @@ def _register_interpolation(name: str, axes: int, kind: str, antialias: bool = F
     def vec(
         x: Array, output_size: Any, align_corners: bool, scale_factors: Sequence[float] | None
     ) -> Array:
-        sizes, scales = _sizes(x, output_size, scale_factors, axes), scale_factors or [None] * axes
+        sizes = _sizes(x, output_size, scale_factors, axes)
+        scales: Sequence[float | None] = scale_factors or [None] * axes
         return _interpolated(x, sizes, scales, align_corners, kind, antialias)
 
     if axes == 1:

@@ -66,9 +66,7 @@ def scatter_reduce_src(x: Array, dim: int, index: Array, src: Array, *, reduce: 
 
 
 @lowers(aten.scatter.value_reduce)
-def scatter_reduce_value(
-    x: Array, dim: int, index: Array, value: Operand, *, reduce: str
-) -> Array:
+def scatter_reduce_value(x: Array, dim: int, index: Array, value: Operand, *, reduce: str) -> Array:
     """X with a value added or multiplied at places along an axis."""
     return _scattered(x, dim, index, value, _WRITES[reduce])
 

@@ -1,5 +1,6 @@
 """Parts of tensors along their axes, and writes to such parts."""
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -73,8 +74,10 @@ def select(x: Array, dim: int, index: Size) -> Array:
     if is_array(index):
         return lax.dynamic_index_in_dim(x, index, axis, keepdims=False)
     at = index + x.shape[axis] if isinstance(index, int) and index < 0 else index
-    return lax.index_in_dim(x, at, axis, keepdims=False) if isinstance(at, int) else (
-        lax.dynamic_index_in_dim(x, jnp.asarray(at), axis, keepdims=False)
+    return (
+        lax.index_in_dim(x, at, axis, keepdims=False)
+        if isinstance(at, int)
+        else (lax.dynamic_index_in_dim(x, jnp.asarray(at), axis, keepdims=False))
     )
 
 
@@ -133,7 +136,7 @@ def _parts(x: Array, size: Size, dim: int) -> list[Array]:
         return [x]
     count = -(-total // size)
     edges = [i * size for i in range(int(count))] + [total]
-    return [lax.slice_in_dim(x, a, b, 1, axis) for a, b in zip(edges, edges[1:], strict=False)]
+    return [lax.slice_in_dim(x, a, b, 1, axis) for a, b in itertools.pairwise(edges)]
 
 
 @lowers(aten.unbind.int)
@@ -177,7 +180,7 @@ def flip(x: Array, dims: Sequence[int]) -> Array:
 def roll(x: Array, shifts: Sequence[Size], dims: Sequence[int] = []) -> Array:
     """Moved along axes, around the end; without axes, as one flat row."""
     if not dims:
-        return jnp.roll(x.reshape(-1), tuple(shifts)[0]).reshape(x.shape)
+        return jnp.roll(x.reshape(-1), next(iter(shifts))).reshape(x.shape)
     return jnp.roll(x, tuple(shifts), tuple(dims)) if x.ndim else x
 
 

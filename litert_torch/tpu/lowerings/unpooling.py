@@ -91,5 +91,5 @@ def _fractional(x: Array, kernel: Any, result: Any, samples: Array) -> tuple[Arr
     taken = taken.reshape(windows.shape)
     best = jnp.argmax(taken, -1, keepdims=True)
     chosen = [jnp.take_along_axis(t, best, -1)[..., 0] for t in (taken, windows)]
-    shape = (*x.shape[: x.ndim - axes], *result)
-    return chosen[0].reshape(shape), chosen[1].reshape(shape).astype(jnp.int64)
+    full = (*x.shape[: x.ndim - axes], *result)
+    return chosen[0].reshape(full), chosen[1].reshape(full).astype(jnp.int64)
