@@ -62,7 +62,9 @@ def command(
 
 
 def _loaded(path: str) -> Any:
-    if os.path.isdir(path):
+    from litert_torch.runtime_bindings import tpu_artifact
+
+    if os.path.isfile(os.path.join(path, tpu_artifact.MANIFEST)):
         from litert_torch import tpu
 
         return tpu.load(path)

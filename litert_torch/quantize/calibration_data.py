@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -71,6 +71,13 @@ def batches_of(calibration: Calibration, graph: Graph) -> Iterable[Batch]:
 def is_repeatable(calibration: Calibration) -> bool:
     """Whether the batches can be gone through again: a generator's cannot."""
     return callable(calibration) or not isinstance(calibration, Iterator)
+
+
+def repeatable(calibration: Calibration) -> Calibration:
+    """The same batches, to go through as often as the algorithms need; a generator's are kept."""
+    if isinstance(calibration, Mapping):
+        return {name: repeatable(batches) for name, batches in calibration.items()}
+    return calibration if is_repeatable(calibration) else list(cast("Iterable[Batch]", calibration))
 
 
 def _feed(batch: Batch, graph: Graph, number: int) -> Feed:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph
 from litert_torch.errors import InvalidInputError
-from litert_torch.quantize.calibration_data import Calibration
+from litert_torch.quantize.calibration_data import Calibration, repeatable
 from litert_torch.quantize.interfaces import Interface, Kind, normalization
 from litert_torch.quantize.report import Report
 from litert_torch.quantize.resuming import Resumable
@@ -212,6 +212,8 @@ class Recipe:
         from litert_torch.quantize import interfaces
         from litert_torch.quantize.apply import apply
 
+        if self.calibration is not None:  # several passes, and several signatures, go through it
+            object.__setattr__(self, "calibration", repeatable(self.calibration))
         apply(self, graph)
         if self.interface is not None:
             interfaces.apply(self, graph)

@@ -19,5 +19,7 @@ def complete_examples():
 
 @pytest.mark.parametrize("source", complete_examples())
 def test_example_runs(source, tmp_path, monkeypatch):
+    if "tpu" in source:
+        pytest.importorskip("jax", reason="TPU artifacts need jax: the extra [tpu]")
     monkeypatch.chdir(tmp_path)
     exec(compile(source, "example", "exec"), {"__name__": "example"})

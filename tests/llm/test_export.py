@@ -8,7 +8,7 @@ import torch
 from transformers import GenerationConfig
 
 from litert_torch import llm
-from litert_torch.errors import InvalidInputError, OutputError, UnsupportedCaseError
+from litert_torch.errors import InvalidInputError, OutputError
 from litert_torch.llm import bundle
 from litert_torch.quantize.recipe import Recipe
 from litert_torch.runtime_bindings.model_file import ModelFile
@@ -163,6 +163,9 @@ def test_unwritable_output(llama, tmp_path):
         export(llama, tmp_path)
 
 
-def test_other_state_than_keys_and_values_is_refused(tmp_path):
-    with pytest.raises(UnsupportedCaseError, match="keeps keys and values"):
-        export(tiny_models.mamba(), tmp_path)
+def test_states_of_recurrent_layers(tmp_path):
+    """Prefill is a loop that leaves out padding: 22 tokens are 8, 8 and 6."""
+    model = tiny_models.mamba()
+    runner = Runner(export(model, tmp_path))
+    assert {name[:11] for name in runner.cache} == {"kv_cache_c_", "kv_cache_r_"}
+    assert runner.greedy(PROMPT, STEPS) == continued(model, PROMPT, STEPS)

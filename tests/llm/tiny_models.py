@@ -74,6 +74,11 @@ def tokenizer(chat_template=CHAT_TEMPLATE):
 def mamba():
     """A model whose state is no cache of keys and values."""
     config = transformers.MambaConfig(
-        vocab_size=VOCABULARY, hidden_size=16, num_hidden_layers=1, state_size=4
+        vocab_size=VOCABULARY,
+        hidden_size=16,
+        num_hidden_layers=2,
+        state_size=4,
+        initializer_range=0.4,
+        **{key: _SHARED[key] for key in ("bos_token_id", "eos_token_id", "pad_token_id")},
     )
     return transformers.MambaForCausalLM(config).eval()

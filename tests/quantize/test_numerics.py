@@ -8,7 +8,7 @@ from litert_torch.converter.dtypes import DType
 from litert_torch.converter.flatbuffer.write import pack_bits
 from litert_torch.quantize import numerics
 from litert_torch.quantize.algorithms import CLIPPING
-from litert_torch.quantize.algorithms.gptq import with_compensation
+from litert_torch.quantize.algorithms.gptq import SecondMoment, with_compensation
 from litert_torch.quantize.algorithms.squant import balanced
 from litert_torch.quantize.numerics import Layout, grid_of
 from litert_torch.quantize.weights import as_float16
@@ -128,7 +128,8 @@ def test_compensated_rounding_keeps_products_better():
         return np.square(x @ (integers * scales - w).T).sum()
 
     nearest = error(numerics.rounded(w, scales[:, 0], grid))
-    assert error(with_compensation(w, scales, grid, x.T @ x)) < nearest / 10
+    moment = SecondMoment((x.T @ x)[None], len(x))
+    assert error(with_compensation(w, scales, grid, moment)) < nearest / 10
 
 
 def test_scales_of_blocks_are_float16_numbers_above_zero():
