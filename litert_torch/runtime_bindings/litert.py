@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import tempfile
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -61,16 +62,19 @@ class LiteRTModel(Model):
         self._num_threads = num_threads
         self._builder: Callable[[], Interpreter] = self._default_interpreter
         self._interpreter: Interpreter | None = None
-        self._owned: tempfile.TemporaryDirectory[str] | None = None
 
     @classmethod
     def from_temporary(cls, write: Callable[[str], None]) -> LiteRTModel:
         """A model whose file `write` makes at a temporary path, removed with the model."""
-        directory = tempfile.TemporaryDirectory(prefix="litert_torch_")
-        path = os.path.join(directory.name, "model.tflite")
-        write(path)
-        model = cls(path)
-        model._owned = directory
+        directory = tempfile.mkdtemp(prefix="litert_torch_")
+        path = os.path.join(directory, "model.tflite")
+        try:
+            write(path)
+            model = cls(path)
+        except BaseException:
+            shutil.rmtree(directory, ignore_errors=True)
+            raise
+        weakref.finalize(model, shutil.rmtree, directory, ignore_errors=True)
         return model
 
     @classmethod

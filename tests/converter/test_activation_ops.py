@@ -76,6 +76,7 @@ CASES = [
     op_case(aten.leaky_relu.default, EDGES, 0),
     op_case(aten.rrelu.default, EDGES),
     op_case(aten.prelu.default, f32(2, 4, 3, 5), torch.tensor([0.1, -0.3, 2.0, 0.7])),
+    op_case(aten.prelu.default, torch.tensor(-2.0), torch.tensor([0.3])),
     op_case(aten.prelu.default, f32(2, 4), torch.tensor([0.1, -0.3, 2.0, 0.7])),
     op_case(aten.prelu.default, f32(2, 4, 3), torch.tensor([0.1])),
     op_case(aten.prelu.default, f32(5), torch.tensor([0.1])),

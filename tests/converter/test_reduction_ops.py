@@ -1,3 +1,5 @@
+import math
+
 import pytest
 import torch
 
@@ -50,6 +52,11 @@ CASES = [
     op_case(aten.prod.default, f32(3, 4)),
     op_case(aten.prod.dim_int, integers(3, 4, low=-3, high=4), 1, True),
     op_case(aten.prod.dim_int, f32(3, 4), 0),
+    op_case(aten.prod.dim_int, integers(3, 4, low=0, high=3), 0, dtype=torch.bool),
+    op_case(aten.prod.default, bools(3, 4), dtype=torch.bool),
+    op_case(
+        aten.linalg_vector_norm.default, torch.tensor([[1.0, math.nan], [-3.0, 2.0]]), math.inf, [1]
+    ),
     op_case(aten.all.default, bools(3, 4)),
     op_case(aten.all.dim, integers(3, 4, low=0, high=3), 1),
     op_case(aten.all.dims, f32(3, 4, 2), [0, 2], True),

@@ -131,6 +131,9 @@ def rrelu(
 @lowers(aten.prelu.default)
 def prelu(g: Graph, x: Value, weight: Value) -> Value:
     """x where positive, else weight * x, with one weight in all or one a channel (axis 1)."""
+    if not x.rank:
+        row = tfl.reshape(g, x, (1,))
+        return tfl.reshape(g, prelu_kernel(g, row, tfl.reshape(g, weight, (1,))), ())
     if x.rank > 1 and dims.numel(weight.shape) != 1:
         weight = tfl.reshape(g, weight, (weight.shape[0], *(1,) * (x.rank - 2)))
     return prelu_kernel(g, x, weight)

@@ -189,7 +189,7 @@ def _place_of_int64(g: Graph, x: Value, axis: int, *, largest: bool) -> Value:
 @lowers(aten.prod.default)
 def prod(g: Graph, x: Value, *, dtype: torch.dtype | None = None) -> Value:
     """Product of all elements; of integers, in int64."""
-    return reduced(g, tfl.reduce_prod, accumulated(g, x, dtype_given(dtype)), None)
+    return _product(g, x, None, False, dtype)
 
 
 @lowers(aten.prod.dim_int)
@@ -197,6 +197,14 @@ def prod_dim(
     g: Graph, x: Value, dim: int, keepdim: bool = False, *, dtype: torch.dtype | None = None
 ) -> Value:
     """Product along an axis; of integers, in int64."""
+    return _product(g, x, dim, keepdim, dtype)
+
+
+def _product(
+    g: Graph, x: Value, dim: int | None, keepdim: bool, dtype: torch.dtype | None
+) -> Value:
+    if dtype == torch.bool:
+        return reduced(g, tfl.reduce_all, is_nonzero(g, x), dim, keepdim)
     return reduced(g, tfl.reduce_prod, accumulated(g, x, dtype_given(dtype)), dim, keepdim)
 
 

@@ -11,7 +11,7 @@ from litert_torch.converter.dtypes import DType
 from litert_torch.converter.ir import Graph, Value, const
 from litert_torch.converter.lowerings import lowers
 from litert_torch.converter.lowerings.kernel_dtypes import is_nonzero
-from litert_torch.converter.lowerings.reduction import axes_of, nan_or_zero, reduced
+from litert_torch.converter.lowerings.reduction import axes_of, extreme, nan_or_zero, reduced
 
 aten = torch.ops.aten
 
@@ -169,7 +169,7 @@ def vector_norm(g: Graph, x: Value, p: float, dim: Dims, keepdim: bool) -> Value
         return tfl.sqrt(g, reduced(g, tfl.sum, tfl.square(g, x), dim, keepdim))
     size = tfl.abs(g, x)
     if abs(p) == np.inf:
-        return reduced(g, tfl.reduce_max if p > 0 else tfl.reduce_min, size, dim, keepdim)
+        return extreme(g, size, dim, keepdim, largest=p > 0)
     if p == 1:
         return reduced(g, tfl.sum, size, dim, keepdim)
     total = reduced(g, tfl.sum, tfl.pow(g, size, _float(p)), dim, keepdim)
